@@ -1,0 +1,49 @@
+# One line of intent per target. The first call makes .venv (a few minutes, about 3 GB); later calls reuse it.
+# PYTHON=python3.12 picks the interpreter (3.11 to 3.13), for example: make lab PYTHON=python3.12
+PYTHON ?= python3
+BIN := .venv/bin
+FIRST_PAGE := /lab/tree/notebooks/00_start_here.ipynb
+ROOT_FLAG := $(if $(filter 0,$(shell id -u)),--allow-root)
+# No look-up of newer versions or news: nothing leaves the machine.
+QUIET_LAB := --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.news_url=None
+COMPILE := uv pip compile --no-config --quiet --annotation-style=line --custom-compile-command="make requirements"
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test run notebooks links lint requirements clean setup
+
+help:          ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
+
+lab: setup     ## open JupyterLab on the first notebook (more arguments: LAB_ARGS="--no-browser --port=8901")
+	@$(BIN)/jupyter lab --LabApp.default_url=$(FIRST_PAGE) --ip=127.0.0.1 $(QUIET_LAB) $(ROOT_FLAG) $(LAB_ARGS)
+
+test: setup    ## run every test, and every notebook against its stored output (TEST_ARGS="tests/helpers -x")
+	@$(BIN)/python -m pytest $(TEST_ARGS)
+
+run: setup     ## run the notebooks and leave the results in build/run (ONLY=02; RUN_ARGS="-p NAME VALUE")
+	@$(BIN)/python -m tutorial_helpers run $(ONLY) $(RUN_ARGS)
+
+notebooks: setup ## make the .ipynb files whose text changed (ALL=1: every one; ONLY=02: that one)
+	@$(BIN)/python tools/build_notebooks.py $(ONLY) $(if $(ALL),--all)
+
+links: setup   ## write the public address everywhere (REPO=owner/name)
+	@$(BIN)/python tools/links.py $(REPO)
+
+lint: setup    ## check the Python code's style
+	@$(BIN)/ruff check .
+
+requirements:  ## compile requirements.txt and binder/requirements.txt from pyproject.toml (needs uv; UPGRADE=1: newest)
+	@command -v uv >/dev/null || { echo "make requirements needs uv: install it with 'pip install uv' and run it again." >&2; exit 1; }
+	@$(COMPILE) $(if $(UPGRADE),--upgrade) --universal --python-version=3.11 \
+	  --extra=notebooks --extra=lab --extra=run --extra=test pyproject.toml -o requirements.txt
+	@$(COMPILE) $(if $(UPGRADE),--upgrade) --python-platform=x86_64-unknown-linux-gnu --python-version=3.12 \
+	  --extra=notebooks --constraint=requirements.txt pyproject.toml -o binder/requirements.txt
+
+clean:         ## remove build/ and caches (the installation stays: rm -r .venv removes it)
+	@rm -rf build dist .pytest_cache .ruff_cache
+	@find . -path ./.venv -prune -o \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -print | xargs rm -rf
+
+setup:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null || \
+	  { echo "$(PYTHON) is missing here, or too old: name a Python from 3.11 to 3.13, for example PYTHON=python3.12." >&2; exit 1; }
+	@$(PYTHON) tools/setup_venv.py $(if $(filter file,$(origin PYTHON)),,--chosen)
