@@ -60,7 +60,7 @@ class Facts:
                       if (span := frameworks.adapter_of(leaf).span(leaf))]
         self.used = frameworks.frameworks_used(fn, args)
 
-    def look_at_result(self, fn, args, result):
+    def look_at_result(self, fn, args, result, fresh_args=False):
         """After the first call: what came out, and how the function treats its arguments."""
         inputs, outputs = frameworks.leaves(args), frameworks.leaves(result)
         self.dtypes, self.devices = _floating(outputs), _devices(outputs)
@@ -68,7 +68,8 @@ class Facts:
         self.fresh_bytes = sum(frameworks.adapter_of(leaf).nbytes(leaf) for leaf in fresh
                                if frameworks.adapter_of(leaf).device(leaf) == "cpu")
         self._pending_work(result, outputs)
-        self._changed_input(inputs, outputs)
+        if not fresh_args:
+            self._changed_input(inputs, outputs)
         self._folded_or_dead(fn, args)
         self._transfer(inputs, outputs)
         if self.dtypes and self.input_dtypes and "float64" in self.input_dtypes and "float64" not in self.dtypes \

@@ -170,7 +170,8 @@ def _name(fn):
 
 
 def _anonymous(text):
-    """`text` without addresses in memory, source paths and XLA's tables of source positions."""
+    """`text` without colour codes, addresses in memory, source paths and XLA's tables of source positions."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)  # JAX colours its jaxpr where it finds a notebook
     tables = r"^(FileNames|FunctionNames|FileLocations|StackFrames)\n(\d+ .*\n)*\n?"
     text = re.sub(r"\n{3,}", "\n\n", re.sub(tables, "", text, flags=re.MULTILINE))
     text = re.sub(r" ?\b(source_file|source_line|source_end_line|source_column|source_end_column|stack_frame_id)="

@@ -188,7 +188,7 @@ class _Runner:
 
     def __init__(self, case, ceiling):
         self.case, self.ceiling = case, ceiling
-        self.samples, self.round_medians, self.calls = [], [], 1
+        self.samples, self.round_medians, self.calls, self.compiles = [], [], 1, 0
         self.stages, self.only_once, self.cpu = {}, False, 0.0
         self.facts = caveats.Facts(case.label)
 
@@ -202,7 +202,7 @@ class _Runner:
         events = frameworks.jax_events()
         result, self.first_call = self._timed_call(self.args)
         self._take_stages(events)
-        facts.look_at_result(case.fn, self.args, result)
+        facts.look_at_result(case.fn, self.args, result, fresh_args=case.setup is not None)
         if case.check:
             reference = facts.compare_values(result, reference, tolerance)
         self.wait = frameworks.waiter(result)
@@ -281,7 +281,6 @@ class _Runner:
             size = sum(frameworks.adapter_of(leaf).nbytes(leaf) for leaf in frameworks.leaves(self.args))
             self.calls = max(1, min(self.calls, _SETUP_BYTES // max(size, 1)))
         self.loop = _loop(len(self.args), self.wait is not None, self.case.carry, self.case.setup is not None)
-        self.compiles_before_rounds = self._compilations()
         if self.calls > 1:  # one call is too short to plan by, so take its time from a batch
             self.cost = max(self._sample(record=False) + self.setup_cost, 1e-8)
             room = 10 * self.calls if not self.case.setup else self.calls
@@ -307,7 +306,9 @@ class _Runner:
                 gc.enable()
 
     def round(self):
+        before = self._compilations()
         taken = [self._sample() for _ in range(self.per_round)]
+        self.compiles += self._compilations() - before  # JAX counts for the whole process: other cases' rounds stay out
         self.samples += taken
         self.round_medians.append(float(np.median(taken)))
 
@@ -319,7 +320,6 @@ class _Runner:
 
     def conclude(self, cut):
         facts, case = self.facts, self.case
-        self.compiles = self._compilations() - getattr(self, "compiles_before_rounds", self._compilations())
         self.steady = float(np.median(self.samples))
         traced = 0
         cheap = not (cut or self.only_once or case.carry or self.steady > 1.0)
