@@ -206,13 +206,14 @@ def plot_break_even(costs, title, baseline, calls=None):
 
     def draw(ax):
         ends = draw_curves(ax, x, {label: [(b + n * e,) * 3 for n in x] for label, (b, e) in costs.items()}, dots=False)
-        for label, n in even.items():
-            if 1 < n <= top:
-                total = costs[label][0] + n * costs[label][1]
-                ax.plot([n], [total], marker="o", markersize=8, color="white", markeredgecolor=INK,
-                        markeredgewidth=1.5, zorder=5)
-                mark(ax.annotate(f"{whole(n)} calls", (n, total), xytext=(8, -12), textcoords="offset points",
-                                  fontsize=9, fontweight="bold"), "crossing")
+        crossings = sorted((n, costs[label][0] + n * costs[label][1]) for label, n in even.items() if 1 < n <= top)
+        for n, total in crossings:
+            ax.plot([n], [total], marker="o", markersize=8, color="white", markeredgecolor=INK, markeredgewidth=1.5,
+                    zorder=5)
+        for group in _close_together(crossings, width=0.1 * math.log(top)):
+            counts = _list(list(dict.fromkeys(whole(n) for n, _ in group)))
+            mark(ax.annotate(f"{counts} calls", group[-1], xytext=(8, -12), textcoords="offset points", fontsize=9,
+                             fontweight="bold"), "crossing")
         log_scale(ax, "y", duration)
         log_scale(ax, "x", power)
         ax.set(xlabel="number of calls (log scale)", ylabel="building and calling in all (log scale)")
@@ -220,6 +221,17 @@ def plot_break_even(costs, title, baseline, calls=None):
 
     parts = "; ".join(f"{label} {sec(b)} to build and {sec(e)} per call" for label, (b, e) in costs.items())
     return picture(draw, title, finding, f"{end(title)} {finding} {parts}.", max(3.1, 0.24 * len(costs)))
+
+
+def _close_together(crossings, width):
+    """Crossings in groups whose labels would lie on top of each other: closer than `width`, on a log axis."""
+    groups = []
+    for crossing in crossings:
+        if groups and math.log(crossing[0] / groups[-1][0][0]) < width:
+            groups[-1].append(crossing)
+        else:
+            groups.append([crossing])
+    return groups
 
 
 def plot_stages(stages, title):
