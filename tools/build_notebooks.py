@@ -54,7 +54,7 @@ def tidy(notebook):
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = [output for output in map(without_widget, cell.outputs) if output]
+            cell.outputs = [with_one_picture(output) for output in map(without_widget, cell.outputs) if output]
 
 
 def without_widget(output):
@@ -63,6 +63,15 @@ def without_widget(output):
         return output
     del output.data[WIDGET]
     return output if set(output.data) - {"text/plain"} else None
+
+
+def with_one_picture(output):
+    """A figure comes as PNG and as HTML. JupyterLab takes alt text from the HTML only, so that is the one to store."""
+    data = output.get("data", {})
+    if "image/png" in data and data["image/png"].strip() in data.get("text/html", ""):
+        del data["image/png"]
+        output.metadata.pop("image/png", None)
+    return output
 
 
 def build(text, timeout):

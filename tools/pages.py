@@ -128,3 +128,6 @@ def output_problems(output):
     for kind in output.get("data", {}):
         if kind.startswith("image/") and not str(output.metadata.get(kind, {}).get("alt", "")).strip():
             yield f"has a figure ({kind}) without alt text"
+    for image in re.findall(r"<img\b[^>]*", output.get("data", {}).get("text/html", "")):
+        if not re.search(r"""\balt=(["'])\s*\S.*?\1""", image, re.DOTALL):
+            yield "has a figure (<img>) without alt text"

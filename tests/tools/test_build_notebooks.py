@@ -49,6 +49,8 @@ def test_the_same_text_gives_the_same_file(build):
     ("open('left.txt', 'w').close()", "The notebook leaves left.txt behind"),
     ("print('x' * 2**20)", "at most 1 MiB is allowed"),
     (FIGURE.format(DOT, "{}"), "Cell 3 has a figure (image/png) without alt text"),
+    ("from IPython.display import HTML; HTML('<img src=data:>')", "Cell 3 has a figure (<img>) without alt text"),
+    ("from IPython.display import HTML; HTML('<img alt=\" \" src=data:>')", "(<img>) without alt text"),
     ("import time; time.sleep(30)", "Cell 3: A cell timed out"),
     ("import os; os._exit(1)", "Cell 3: Kernel died"),
 ])
@@ -73,6 +75,14 @@ def test_figures_with_alt_text_stay_and_widgets_go(build):
     assert found == []
     outputs = json.loads(path.read_text())["cells"][-1]["outputs"]
     assert [sorted(output["data"]) for output in outputs] == [["text/html", "text/plain"], ["image/png", "text/plain"]]
+
+
+def test_a_figure_is_stored_once_with_its_alt_text(build):
+    code = "from tutorial_helpers import plot_lines\nplot_lines([1, 2], {'y': [1, 2]}, 'T', 'x', 'y', alt='It rises.')"
+    found, path = build(code)
+    assert found == []
+    data = json.loads(path.read_text())["cells"][-1]["outputs"][0]["data"]
+    assert sorted(data) == ["text/html", "text/plain"] and "It rises." in "".join(data["text/html"])
 
 
 def test_only_what_changed_is_built_anew(page, monkeypatch, project):
