@@ -201,8 +201,8 @@ def bandwidth():
     runs counts. Small sizes lie in the caches, so the table is aware of them. Method: the copy kernel of McCalpin's
     STREAM benchmark (https://www.cs.virginia.edu/stream/), with sizes from cache to memory.
     """
-    top = int(min(2**28, max(2**20, memory_free() // 8)))
-    sizes = [size for size in (2**16, 2**18, 2**20, 2**22, 2**24, 2**26, 2**28) if size <= top]
+    top = int(min(2**27, max(2**20, memory_free() // 8)))
+    sizes = [size for size in (2**16, 2**18, 2**20, 2**22, 2**24, 2**25, 2**26, 2**27) if size <= top]
     with concurrent.futures.ThreadPoolExecutor(cores()) as pool:
         return {size: max(_copy_rate(size, workers, pool) for workers in {1, cores()}) for size in sizes}
 
