@@ -92,6 +92,18 @@ def test_donated_input_is_carried_on():
     assert measure(f, setup=lambda: (jax.numpy.ones(1000),), budget=QUICK).steady > 0
 
 
+def test_calls_that_do_not_wait_are_not_piled_up():
+    jax = pytest.importorskip("jax")
+    x = jax.numpy.ones((700, 700))
+    f = jax.jit(lambda x: x @ x @ x)
+    made = []
+
+    def forgetful(x):
+        made.append(f(x))
+    measure(forgetful, x, budget=0.3)
+    assert len(made) < 200
+
+
 def test_setup_is_not_timed_and_runs_before_every_call():
     made = []
 
