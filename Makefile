@@ -9,7 +9,7 @@ QUIET_LAB := --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --L
 COMPILE := uv pip compile --no-config --quiet --annotation-style=line --custom-compile-command="make requirements"
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test run notebooks links lint requirements clean setup
+.PHONY: help lab test run notebooks accuracy links lint requirements clean setup
 
 help:          ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -25,6 +25,10 @@ run: setup     ## run the notebooks and leave the results in build/run (ONLY=02;
 
 notebooks: setup ## make the .ipynb files whose text changed (ALL=1: every one; ONLY=02: that one)
 	@$(BIN)/python tools/build_notebooks.py $(ONLY) $(if $(ALL),--all)
+	@$(BIN)/python tools/picture.py
+
+accuracy: setup ## compare the clock with pyperf and with itself (a quiet machine, about ten minutes)
+	@$(BIN)/python -m pip install --quiet pyperf && $(BIN)/python benchmarks/accuracy.py
 
 links: setup   ## write the public address everywhere (REPO=owner/name)
 	@$(BIN)/python tools/links.py $(REPO)

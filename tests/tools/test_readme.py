@@ -4,6 +4,7 @@ import re
 import subprocess
 
 import pages
+import picture
 
 README = (pages.ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -27,6 +28,10 @@ def test_the_table_agrees_with_the_pages():
 def test_files_that_it_links_to_exist():
     links = re.findall(r"\]\((?!https?://)([^)#]+)\)", README)
     assert [link for link in links if not (pages.ROOT / link).exists()] == []
+
+
+def test_its_picture_is_the_one_in_the_notebook():
+    assert picture.PICTURE.read_bytes() == picture.waterfall()
 
 
 def test_every_image_has_alt_text():
