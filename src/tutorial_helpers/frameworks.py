@@ -325,11 +325,6 @@ def waiter(result):
     return wait
 
 
-def compile_state(result):
-    """Has this framework result anything in it that a program could wait for or read?"""
-    return bool(leaves(result))
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # What a function reaches, and how often it compiles
 

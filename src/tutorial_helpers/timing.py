@@ -12,6 +12,7 @@ import gc
 import itertools
 import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -378,7 +379,7 @@ def _harness(kind, calls=20_000):
         return call
     ready = np.float32(0)
     if "block_until_ready" in kind:
-        ready = frameworks.wait(frameworks.sys.modules["jax"].numpy.zeros(()))
+        ready = frameworks.wait(sys.modules["jax"].numpy.zeros(()))
         pause = type(ready).block_until_ready
     else:
         pause = frameworks.wait
@@ -445,8 +446,8 @@ class _Progress:
     def _put(self, text):
         shell = _shell()
         if shell is None or not hasattr(shell, "kernel"):
-            if frameworks.sys.stderr.isatty():
-                print(f"\r{text:<78}", end="", file=frameworks.sys.stderr, flush=True)
+            if sys.stderr.isatty():
+                print(f"\r{text:<78}", end="", file=sys.stderr, flush=True)
                 self.handle = True
         elif self.handle is None:
             from IPython.display import display
@@ -458,7 +459,7 @@ class _Progress:
         if self.mine:
             _Progress._active = None
         if self.handle is True:
-            print(f"\r{'':<78}\r", end="", file=frameworks.sys.stderr, flush=True)
+            print(f"\r{'':<78}\r", end="", file=sys.stderr, flush=True)
         elif self.handle is not None:
             self.handle.update(_Line(f"Measured {self.what} in {_clock() - self.start:.0f} s"))
 
@@ -474,5 +475,5 @@ class _Line:
 
 
 def _shell():
-    ipython = frameworks.sys.modules.get("IPython")
+    ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython else None
