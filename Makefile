@@ -17,8 +17,8 @@ help:          ## show this list
 lab: setup     ## open JupyterLab on the first notebook (more arguments: LAB_ARGS="--no-browser --port=8901")
 	@$(BIN)/jupyter lab --LabApp.default_url=$(FIRST_PAGE) --ip=127.0.0.1 $(QUIET_LAB) $(ROOT_FLAG) $(LAB_ARGS)
 
-test: setup    ## run every test, and every notebook against its stored output (TEST_ARGS="tests/helpers -x")
-	@$(BIN)/python -m pytest $(TEST_ARGS)
+test: setup    ## run every test, and every notebook in little time against its stored output (TEST_ARGS="tests/helpers -x")
+	@TUTORIAL_HELPERS_SIZE=$${TUTORIAL_HELPERS_SIZE:-quick} $(BIN)/python -m pytest $(TEST_ARGS)
 
 run: setup     ## run the notebooks and leave the results in build/run (ONLY=02; RUN_ARGS="-p NAME VALUE")
 	@$(BIN)/python -m tutorial_helpers run $(ONLY) $(RUN_ARGS)

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import psutil
@@ -28,6 +29,28 @@ _PREPARED = {
     "TF_FORCE_GPU_ALLOW_GROWTH": "true",
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
 }
+
+
+class Size(NamedTuple):
+    """How much work a page may do: a factor on every measurement's seconds, and one on the memory of its arrays."""
+
+    name: str
+    time: float
+    memory: float
+
+
+SIZES = {size.name: size for size in (Size("quick", 0.2, 1 / 8), Size("standard", 1, 1), Size("large", 4, 4))}
+
+
+def size():
+    """The Size that $TUTORIAL_HELPERS_SIZE names: quick, standard (when it is not set) or large.
+
+    Raises: ValueError for any other name.
+    """
+    name = os.environ.get("TUTORIAL_HELPERS_SIZE") or "standard"
+    if name not in SIZES:
+        raise ValueError(f"TUTORIAL_HELPERS_SIZE is {name!r}: set it to {', '.join(SIZES)}, or not at all.")
+    return SIZES[name]
 
 
 def prepare():
@@ -75,9 +98,10 @@ def largest(candidates, bytes_needed, share=0.25, at_most=2**30):
     """The largest candidate that memory has room for.
 
     candidates: sizes in any order. bytes_needed: size → bytes. The chosen one needs at most `share` of the free
-    memory and at most `at_most` bytes. When none fits, the smallest is returned, so that a page still runs.
+    memory and at most `at_most` bytes, times the factor of size(). When none fits, the smallest is returned, so that
+    a page still runs.
     """
-    room = min(at_most, share * memory_free())
+    room = min(at_most * size().memory, share * memory_free())
     ordered = sorted(candidates)
     if not ordered:
         raise ValueError("largest() needs at least one candidate size.")

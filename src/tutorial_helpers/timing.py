@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from . import caveats, frameworks
+from . import caveats, frameworks, machine
 from .caveats import Caveat
 from .results import Comparison, Crossover, MeasurementError, Ratio, Sweep, Timing, seconds
 
@@ -135,6 +135,7 @@ def sweep(make_cases, sizes, budget=0.2, ceiling=60.0, tolerance=None):
 def _run(cases, budget, ceiling, tolerance):
     if not budget > 0 or not ceiling > 0:
         raise MeasurementError("budget and ceiling are times in seconds and must be greater than 0.")
+    budget *= machine.size().time
     runners, reference, cut = [], None, False
     with _Progress(f"{len(cases)} case{'s' * (len(cases) > 1)}") as progress:
         try:

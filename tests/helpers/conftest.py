@@ -8,6 +8,12 @@ from tutorial_helpers import prepare
 prepare()
 
 
+@pytest.fixture(autouse=True)
+def standard_size(monkeypatch):
+    """The helpers are tested at their standard size, whatever size the notebooks are run with."""
+    monkeypatch.delenv("TUTORIAL_HELPERS_SIZE", raising=False)
+
+
 @pytest.fixture
 def rng():
     """Random numbers that are the same in every run."""

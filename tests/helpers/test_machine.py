@@ -3,10 +3,11 @@
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
-from tutorial_helpers import compiler, describe, doctor, largest, machine, prepare, stamp
+from tutorial_helpers import compiler, describe, doctor, largest, machine, measure, prepare, stamp
 
 
 def test_a_description_is_plain_and_complete():
@@ -87,3 +88,31 @@ def test_cores_follow_the_scheduler_mask():
            "from tutorial_helpers import machine; print(machine.cores())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "1\n"
+
+
+def test_size_scales_the_work(monkeypatch):
+    monkeypatch.setattr(machine, "memory_free", lambda: 2**40)
+    chosen = {}
+    for name in ("quick", "standard", "large"):
+        monkeypatch.setenv("TUTORIAL_HELPERS_SIZE", name)
+        assert machine.size().name == name
+        chosen[name] = machine.largest([2**26, 2**29, 2**32], lambda n: n)
+    assert chosen == {"quick": 2**26, "standard": 2**29, "large": 2**32}
+    monkeypatch.delenv("TUTORIAL_HELPERS_SIZE")
+    assert machine.size().name == "standard"
+
+
+def test_size_refuses_an_unknown_name(monkeypatch):
+    monkeypatch.setenv("TUTORIAL_HELPERS_SIZE", "tiny")
+    with pytest.raises(ValueError, match="quick, standard, large"):
+        machine.size()
+
+
+def test_size_scales_a_measurement(monkeypatch):
+    taken = {}
+    for name in ("quick", "large"):
+        monkeypatch.setenv("TUTORIAL_HELPERS_SIZE", name)
+        start = time.perf_counter()
+        measure(time.sleep, 0.002, budget=0.1)
+        taken[name] = time.perf_counter() - start
+    assert taken["large"] > 3 * taken["quick"]
