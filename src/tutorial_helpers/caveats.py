@@ -11,6 +11,7 @@ import asyncio
 import concurrent.futures
 import dataclasses
 import inspect
+import time
 import zlib
 from collections import Counter
 
@@ -369,15 +370,12 @@ def _stays_smudged(case, args, leaf):
 
 def _transfer_seconds(arrays, used):
     """Seconds to hand these host arrays to the framework, the best of three; None if it can't be told."""
-    import sys
-    import time
     best = None
     try:
-        convert = {"jax": lambda a: sys.modules["jax"].device_put(a), "torch": lambda a: sys.modules["torch"].tensor(a),
-                   "tensorflow": lambda a: sys.modules["tensorflow"].constant(a)}[sorted(used)[0]]
+        put = frameworks.adapter_for(min(used)).put
         for _ in range(3):
             start = time.perf_counter()
-            frameworks.wait([convert(a) for a in arrays])
+            frameworks.wait([put(array) for array in arrays])
             best = min(best or 1e9, time.perf_counter() - start)
     except Exception:  # an array kind that the framework cannot take by itself
         return None

@@ -94,6 +94,10 @@ class Adapter:
         """The values in host memory."""
         return np.asarray(value)
 
+    def put(self, array):
+        """This host array as one of the library's own, on its default device."""
+        return np.array(array)
+
     def span(self, value):
         """(first, last + 1) address of the array's memory, or None where that can't be told."""
         return None
@@ -143,6 +147,9 @@ class Jax(Adapter):
             value = jax.random.key_data(value)
         return np.asarray(value)
 
+    def put(self, array):
+        return sys.modules["jax"].device_put(array)
+
     def span(self, value):
         try:
             first = value.unsafe_buffer_pointer()
@@ -184,6 +191,9 @@ class TensorFlow(Adapter):
     def numpy(self, value):
         return value.numpy()
 
+    def put(self, array):
+        return sys.modules["tensorflow"].constant(array)
+
     def span(self, value):
         try:
             seen = np.asarray(memoryview(value))
@@ -220,6 +230,9 @@ class Torch(Adapter):
     def numpy(self, value):
         return value.detach().cpu().numpy()
 
+    def put(self, array):
+        return sys.modules["torch"].tensor(array)
+
     def span(self, value):
         return (value.data_ptr(), value.data_ptr() + self.nbytes(value)) if value.device.type == "cpu" else None
 
@@ -254,6 +267,11 @@ def _loaded(name):
 def adapter_of(value):
     """The adapter that owns this array, or None for anything else."""
     return next((adapter for adapter in adapters() if adapter.owns(value)), None)
+
+
+def adapter_for(name):
+    """The adapter of the library called `name`."""
+    return next(adapter for adapter in _ADAPTERS if adapter.module == name)
 
 
 def compiler_of(fn):

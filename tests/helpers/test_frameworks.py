@@ -174,3 +174,12 @@ def test_measuring_plain_python_imports_no_framework():
             "print(sorted({'jax', 'tensorflow', 'torch', 'numba'} & set(sys.modules)))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize("name", ["numpy", "jax", "tensorflow", "torch"])
+def test_a_host_array_becomes_one_of_the_librarys_own(name):
+    pytest.importorskip(name)
+    host = np.arange(6, dtype=np.float32).reshape(2, 3)
+    adapter = frameworks.adapter_for(name)
+    own = adapter.put(host)
+    assert adapter.owns(own) and adapter.dtype(own) == "float32" and np.array_equal(adapter.numpy(own), host)
