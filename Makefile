@@ -9,10 +9,10 @@ QUIET_LAB := --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --L
 COMPILE := uv pip compile --no-config --quiet --annotation-style=line --custom-compile-command="make requirements"
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test run notebooks accuracy links lint requirements clean setup
+.PHONY: help lab test test-all run notebooks accuracy doctor slides minutes glossary links lint requirements clean setup
 
 help:          ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
 
 lab: setup     ## open JupyterLab on the first notebook (more arguments: LAB_ARGS="--no-browser --port=8901")
 	@$(BIN)/jupyter lab --LabApp.default_url=$(FIRST_PAGE) --ip=127.0.0.1 $(QUIET_LAB) $(ROOT_FLAG) $(LAB_ARGS)
@@ -20,8 +20,11 @@ lab: setup     ## open JupyterLab on the first notebook (more arguments: LAB_ARG
 test: setup    ## run every test, and every notebook in little time against its stored output (TEST_ARGS="tests/helpers -x")
 	@TUTORIAL_HELPERS_SIZE=$${TUTORIAL_HELPERS_SIZE:-quick} $(BIN)/python -m pytest $(TEST_ARGS)
 
-run: setup     ## run the notebooks and leave the results in build/run (ONLY=02; RUN_ARGS="-p NAME VALUE")
-	@$(BIN)/python -m tutorial_helpers run $(ONLY) $(RUN_ARGS)
+test-all: setup ## try every page on each Python, Colab's versions, Binder and with every fault (an hour, 20 GB; ROWS="colab 3.12")
+	@$(BIN)/python tools/matrix.py $(if $(AFRESH),--afresh) $(ROWS)
+
+run: setup     ## run the notebooks and build a report of what held here in build/report (ONLY=02; RUN_ARGS="--size quick")
+	@$(BIN)/python -m tutorial_helpers report $(ONLY) $(RUN_ARGS)
 
 notebooks: setup ## make the .ipynb files whose text changed (ALL=1: every one; ONLY=02: that one)
 	@$(BIN)/python tools/build_notebooks.py $(ONLY) $(if $(ALL),--all)
@@ -29,6 +32,18 @@ notebooks: setup ## make the .ipynb files whose text changed (ALL=1: every one; 
 
 accuracy: setup ## compare the clock with pyperf and with itself (a quiet machine, about ten minutes)
 	@$(BIN)/python -m pip install --quiet pyperf && $(BIN)/python benchmarks/accuracy.py
+
+doctor: setup  ## the day before a course: check this machine, run the first page, say "ready" or what to fix
+	@$(BIN)/python -m tutorial_helpers doctor --trial
+
+slides: setup  ## make build/slides, a deck from each notebook that opens without a network (ONLY=02: that one)
+	@$(BIN)/python tools/slides.py $(ONLY)
+
+minutes: setup ## write the counted minutes into docs/instructor.md, pages and README (RUN=build/report/notebooks: with times from there)
+	@$(BIN)/python tools/minutes.py $(RUN)
+
+glossary: setup ## link each term of docs/glossary.md where a page first uses it
+	@$(BIN)/python tools/glossary.py
 
 links: setup   ## write the public address everywhere (REPO=owner/name)
 	@$(BIN)/python tools/links.py $(REPO)

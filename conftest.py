@@ -1,6 +1,16 @@
 """Pytest for the notebooks: nbval compares outputs; a cell that writes to stderr fails as well, compared or not."""
 
+import os
+import tempfile
+
 import pytest
+
+
+def pytest_configure(config):
+    """Whatever is tested, and every kernel that a test starts, keeps a progress of its own, not the user's."""
+    held = tempfile.TemporaryDirectory(prefix="progress-")
+    os.environ["TUTORIAL_HELPERS_DATA"] = os.path.join(held.name, "tutorial_helpers")
+    config.add_cleanup(held.cleanup)
 
 
 @pytest.hookimpl(wrapper=True)

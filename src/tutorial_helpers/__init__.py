@@ -13,6 +13,9 @@ _HOME = {
     "claims": ["judge", "ledger"],
     "plotting": ["Figure", "explore", "plot_break_even", "plot_comparison", "plot_lines", "plot_stages", "plot_sweep",
                  "plot_waterfall"],
+    "exercises": ["exercise"],
+    "predictions": ["predict"],
+    "learner": ["progress"],
     "inspecting": ["View", "assembly", "bytecode", "hlo", "jaxpr", "stablehlo", "tf_graph", "tf_hlo"],
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}

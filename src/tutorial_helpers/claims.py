@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from . import recording
+
 VERDICTS = {"holds": "✓", "does not hold": "✗", "depends": "≈", "not measured here": "–"}
 KINDS = {"M": "measured", "D": "demonstrated", "F": "checked against sources"}
 
@@ -76,6 +78,7 @@ def judge(id, verdict, evidence):
     if not isinstance(evidence, str) or not evidence.strip():
         raise ValueError(f"The verdict on {id} needs a sentence of evidence: the number or the source behind it.")
     _judgements[id] = Judgement(verdict, " ".join(evidence.split()))
+    recording.verdict(id, *_judgements[id])
 
 
 def ledger(*ids):

@@ -1,5 +1,6 @@
 """What this machine is and can do: cores, memory, devices, versions, settings and the memory's speed."""
 
+import atexit
 import concurrent.futures
 import datetime
 import functools
@@ -8,6 +9,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -57,10 +59,27 @@ def prepare():
     """Make frameworks that start after this call quiet and polite. Call it once, at the top of a notebook.
 
     Log lines below errors are switched off, and JAX and TensorFlow take GPU memory as they need it instead of
-    nearly all at once, so that they can share a card. Values that are already set are left alone.
+    nearly all at once, so that they can share a card. Where the home folder takes no files, Matplotlib gets a temporary
+    one. Values that are already set are left alone.
     """
     for name, value in _PREPARED.items():
         os.environ.setdefault(name, value)
+    if "MPLCONFIGDIR" not in os.environ and not (_writable(_settings("CONFIG")) and _writable(_settings("CACHE"))):
+        # Matplotlib would say so on stderr, and look for its fonts anew in each kernel all the same.
+        os.environ["MPLCONFIGDIR"] = folder = tempfile.mkdtemp(prefix="matplotlib-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+
+
+def _settings(kind):
+    """The folder below which programs keep their "CONFIG" or "CACHE" (XDG base directories; HOME elsewhere)."""
+    home = os.path.expanduser("~")
+    return Path(os.environ.get(f"XDG_{kind}_HOME") or os.path.join(home, f".{kind.lower()}"))
+
+
+def _writable(path):
+    """Whether files can be made in this folder, or it can be made itself."""
+    existing = next((place for place in (path, *path.parents) if os.path.lexists(place)), path)
+    return existing.is_dir() and os.access(existing, os.W_OK)
 
 
 def cores():
@@ -78,10 +97,14 @@ def cores():
 def memory_free():
     """Bytes that this process can still take: what the system has available, or what a container's limit leaves."""
     free = psutil.virtual_memory().available
-    for limit, used in (("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-                        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes")):
+    for limit, used in (("memory.max", "memory.current"),
+                        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")):
+        limit, used = (Path("/sys/fs/cgroup", name) for name in (limit, used))
         try:
-            free = min(free, int(Path(limit).read_text()) - int(Path(used).read_text()))
+            statistics = (used.parent / "memory.stat").read_text()
+            cached = re.search(r"^(?:total_)?inactive_file (\d+)$", statistics, re.MULTILINE)
+            # Copies of files count as used, but make room when somebody needs it.
+            free = min(free, int(limit.read_text()) - int(used.read_text()) + int(cached.group(1) if cached else 0))
         except (OSError, ValueError):  # no such file, or "max"
             continue
     try:

@@ -302,7 +302,7 @@ def plot_lines(x, series, title, xlabel, ylabel, logx=False, logy=False, alt=Non
 def explore(draw, **controls):
     """A figure under controls that redraw it: draw(**values) → Figure, called again whenever a control moves.
 
-    controls: for each argument of draw its options; numbers make a slider, anything else a menu. The first option is
+    controls: for each argument of draw its options; numbers make a slider, anything else buttons. The first option is
     the one shown first, and the picture that a page without a kernel keeps. draw should redraw what was measured
     before and measure nothing. Raises ValueError for a control without options.
     """
@@ -327,10 +327,13 @@ def explore(draw, **controls):
     def control(name, values):
         number = len(values) > 1 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
         shown = [(f"{v:,}" if isinstance(v, int) else f"{v:g}", v) if number else (str(v), v) for v in values]
-        extra = {"continuous_update": not slow} if number else {}
-        return (ipywidgets.SelectionSlider if number else ipywidgets.Dropdown)(
-            options=shown, value=values[0], description=name.replace("_", " "), **extra,
-            style={"description_width": "initial"}, layout={"width": "min(480px, 95%)"})
+        # Not a menu: it would lose the arrow keys to JupyterLab, github.com/jupyter-widgets/ipywidgets/issues/3912.
+        kind, extra = ipywidgets.ToggleButtons, {"style": {"description_width": "initial", "button_width": "auto"}}
+        if number:
+            kind, extra = ipywidgets.SelectionSlider, {"style": {"description_width": "initial"},
+                                                       "layout": {"width": "min(480px, 95%)"},
+                                                       "continuous_update": not slow}
+        return kind(options=shown, value=values[0], description=name.replace("_", " "), **extra)
 
     widgets = {name: control(name, values) for name, values in options.items()}
     box = ipywidgets.VBox(list(widgets.values()))

@@ -99,8 +99,8 @@ class Timing:
     first_call: the first call, compilation included. samples: steady samples, each the mean of `calls_per_sample`
     calls. rounds: median sample of each round, for paired ratios. stages: how a first call that JAX compiled was spent
     (trace, lower, compile, run). compiles: compilations seen during the steady samples. harness: what loop and wait
-    cost per call (included in the samples). cores_busy: processor time per elapsed time. caveats: what to know before
-    believing it.
+    cost per call (included in the samples). cores_busy: processor time per elapsed time. argument_bytes: of
+    the arrays among the arguments. caveats: what to know before believing it.
     """
 
     label: str
@@ -113,6 +113,7 @@ class Timing:
     calls_per_sample: int = 1
     harness: float = 0.0
     cores_busy: float = float("nan")
+    argument_bytes: int = 0
 
     @functools.cached_property
     def steady(self):
@@ -351,7 +352,7 @@ def _read(path, kind):
             data = json.load(file)
     except OSError as error:
         raise MeasurementError(f"{path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MeasurementError(f"{path} is not a JSON file.") from error
     if not isinstance(data, dict) or data.get("schema") != _SCHEMA or data.get("kind") != kind:
         raise MeasurementError(f"{path} holds no {kind} saved by this package (schema {_SCHEMA}).")

@@ -21,6 +21,7 @@ import numpy as np
 
 from . import caveats, frameworks, machine
 from .caveats import Caveat
+from .recording import recorded
 from .results import Comparison, Crossover, MeasurementError, Ratio, Sweep, Timing, seconds
 
 __all__ = ["Case", "Caveat", "Comparison", "Crossover", "MeasurementError", "Ratio", "Sweep", "Timing", "compare",
@@ -76,6 +77,7 @@ class Case:
         return self.args if before is None else before
 
 
+@recorded
 def measure(fn, *args, name=None, budget=1.0, ceiling=60.0, setup=None, carry=False):
     """Time one function: its first call apart, then the median of many with its 95 % interval.
 
@@ -87,6 +89,7 @@ def measure(fn, *args, name=None, budget=1.0, ceiling=60.0, setup=None, carry=Fa
     return _run([Case(label, fn, *args, setup=setup, carry=carry)], budget, ceiling, None)[label]
 
 
+@recorded
 def compare(*cases, budget=1.0, ceiling=60.0, tolerance=None):
     """Time several cases in interleaved, shuffled rounds, so that a machine that changes its speed treats all alike.
 
@@ -107,6 +110,7 @@ def compare(*cases, budget=1.0, ceiling=60.0, tolerance=None):
     return _run(list(cases), budget, ceiling, tolerance)
 
 
+@recorded
 def sweep(make_cases, sizes, budget=0.2, ceiling=60.0, tolerance=None):
     """Compare the same cases at several sizes, for a crossover.
 
@@ -339,7 +343,8 @@ class _Runner:
         return Timing(label=self.case.label, first_call=self.first_call, samples=tuple(self.samples),
                       rounds=tuple(self.round_medians), caveats=tuple(self.facts.caveats), stages=self.stages,
                       compiles=self.compiles, calls_per_sample=self.calls, harness=harness(self.wait),
-                      cores_busy=self.cpu / total if total and self.cpu else float("nan"))
+                      cores_busy=self.cpu / total if total and self.cpu else float("nan"),
+                      argument_bytes=self.facts.input_bytes)
 
 
 @functools.cache

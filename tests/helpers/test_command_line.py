@@ -7,8 +7,9 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from tutorial_helpers.__main__ import main, parsed
+from tutorial_helpers.__main__ import main
 from tutorial_helpers.collection import pages, read_page, run_page
+from tutorial_helpers.report.command import parsed
 
 OPENING = "# Good page\n\n**You need** patience.\\\n**Minutes** 7"
 GOOD = [OPENING, "size = 3", "import os; print(size * 2, os.listdir())"]
@@ -62,14 +63,17 @@ def test_each_runs_in_an_empty_folder_with_its_parameters(folder):
     assert executed.cells[-1].outputs[0].text == "42 []\n"
 
 
-@pytest.mark.parametrize("arguments, said", [
-    (["-p", "sise", "3"], "No chosen notebook has a parameter 'sise'; there are other, size."),
-    (["07"], "No notebook starts with '07'; there are 00_good, 01_bad, 02_also_good."),
-])
-def test_refusals_are_one_sentence(folder, arguments, said):
-    result = call("run", *arguments, "--folder", folder, "--out", folder / "out")
+def test_refusals_are_one_sentence(folder):
+    result = call("run", "07", "--folder", folder, "--out", folder / "out")
     assert result.exit_code == 1
-    assert result.output.strip() == f"Error: {said}"
+    assert result.output.strip() == "Error: No notebook starts with '07'; there are 00_good, 01_bad, 02_also_good."
+
+
+def test_a_parameter_that_no_notebook_has_is_named_and_the_rest_runs(folder):
+    result = call("run", "00", "-p", "sise", "3", "--folder", folder, "--out", folder / "out")
+    assert result.exit_code == 1
+    assert result.output.startswith("No chosen notebook has a parameter 'sise', so it is left out; there is size.")
+    assert (folder / "out" / "00_good.ipynb").exists()
 
 
 def test_no_notebooks_at_all(tmp_path):
@@ -82,16 +86,29 @@ def test_memory_counts_the_kernel_and_its_children(tmp_path):
     start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hold!r}])"
     write(tmp_path, "00_big", ["# Big", "size = 1", start])
     (tmp_path / "out").mkdir()
-    result = run_page(pages(tmp_path)[0], tmp_path / "out", progress=False)
+    result = run_page(pages(tmp_path)[0], tmp_path / "out")
     assert result.error is None
     assert 300e6 < result.memory < 1e9
     assert result.seconds > 1
 
 
+def test_what_takes_the_last_memory_is_ended():
+    code = """if True:
+        import subprocess, sys
+        from tutorial_helpers import collection
+        collection.memory_free = lambda: 0
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        with collection.PeakMemory() as memory:
+            print(child.wait(timeout=30) != 0, memory.ran_out, collection._too_large(memory))
+    """
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.stdout.startswith("True True It held 0.0 GiB when it was stopped: choose a smaller"), run.stderr
+
+
 def test_a_cell_that_takes_too_long_and_a_kernel_that_dies(tmp_path):
     write(tmp_path, "00_slow", ["# Slow", "size = 1", "import time; time.sleep(60)"])
     write(tmp_path, "01_dead", ["# Dead", "size = 1", "import os; os._exit(1)"])
-    slow, dead = (run_page(page, tmp_path, timeout=2, progress=False) for page in pages(tmp_path))
+    slow, dead = (run_page(page, tmp_path, timeout=2) for page in pages(tmp_path))
     assert "timed out" in slow.error and slow.seconds < 30
     assert "died" in dead.error.lower()
 

@@ -424,11 +424,11 @@ def draw(n, who):
 explore(draw, n=range(3, 9), who=["Ada", "Grace"])
 """
 MOVE = """
-slider, menu, *_ = [w for kind in (ipywidgets.SelectionSlider, ipywidgets.Dropdown)
+slider, buttons, *_ = [w for kind in (ipywidgets.SelectionSlider, ipywidgets.ToggleButtons)
                     for w in gc.get_objects() if isinstance(w, kind)]
 assert slider.description == "n" and not slider.continuous_update
 slider.value = 8
-menu.value = "Grace"
+buttons.value = "Grace"
 """
 SHOW = """
 out, = [w for w in gc.get_objects() if isinstance(w, ipywidgets.Output)]

@@ -4,6 +4,7 @@ import pytest
 from click import ClickException
 from click.testing import CliRunner
 
+import build_notebooks
 import links
 import pages
 
@@ -43,6 +44,15 @@ def test_reversible(project, unexecuted):
     assert contents(project) != before
     links.main.callback(old, project)
     assert contents(project) == before
+
+
+def test_links_to_the_glossary_follow(project, unexecuted):
+    text, link = unexecuted.read_text(), "/blob/main/docs/glossary.md#fusion"
+    unexecuted.write_text(f"{text}\nLoops are [fused]({pages.address(project)}{link}).\n")
+    pages.write_notebook(build_notebooks.convert(unexecuted), pages.built(unexecuted))
+    links.main.callback(NEW, project)
+    for path in (unexecuted, pages.built(unexecuted)):
+        assert f"[fused](https://github.com/{NEW}{link})" in path.read_text()
 
 
 def test_outputs_and_longer_names_stay(project, unexecuted):
