@@ -9,7 +9,7 @@ QUIET_LAB := --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --L
 COMPILE := uv pip compile --no-config --quiet --annotation-style=line --custom-compile-command="make requirements"
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test test-all run notebooks accuracy doctor slides minutes glossary links lint requirements clean setup
+.PHONY: help lab test test-browser test-all run notebooks accuracy doctor slides minutes glossary links lint requirements clean setup
 
 help:          ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -19,6 +19,9 @@ lab: setup     ## open JupyterLab on the first notebook (more arguments: LAB_ARG
 
 test: setup    ## run every test, and every notebook in little time against its stored output (TEST_ARGS="tests/helpers -x")
 	@TUTORIAL_HELPERS_SIZE=$${TUTORIAL_HELPERS_SIZE:-quick} $(BIN)/python -m pytest $(TEST_ARGS)
+
+test-browser: setup ## every page in JupyterLab, in a real browser, by mouse and keyboard (about eight minutes)
+	@TUTORIAL_HELPERS_SIZE=$${TUTORIAL_HELPERS_SIZE:-quick} $(BIN)/python -m pytest -m "full or not full" tests/clients/test_browser.py
 
 test-all: setup ## try every page on each Python, Colab's versions, Binder and with every fault (an hour, 20 GB; ROWS="colab 3.12")
 	@$(BIN)/python tools/matrix.py $(if $(AFRESH),--afresh) $(ROWS)

@@ -59,7 +59,7 @@ def rewrite(root, new):
 
 def sync_source(source, stem, root):
     """A cell's source (or a whole text) with this page's badges."""
-    return re.sub(re.escape(pages.COLAB) + r"\(\S*\) " + re.escape(pages.BINDER) + r"\(\S*\)",
+    return re.sub(re.escape(pages.COLAB) + r"\(\S*\) · " + re.escape(pages.BINDER) + r"\(\S*\)",
                   lambda _: pages.badges(stem, root), source)
 
 

@@ -23,8 +23,9 @@ from tutorial_helpers import prepare
 prepare()"""
 FIRST_CELL_START = FIRST_CELL.splitlines()[0]
 
-COLAB = "[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]"
-BINDER = "[![Launch on Binder](https://mybinder.org/badge_logo.svg)]"
+# Words, not the services' pictures: opening a page must not ask another address for anything.
+COLAB = "[Open in Colab]"
+BINDER = "[Launch on Binder]"
 
 
 def project(root=ROOT):
@@ -45,7 +46,7 @@ def first_cell(root=ROOT):
 def badges(stem, root=ROOT):
     """The badges line of the page called `stem`."""
     slug = address(root).removeprefix("https://github.com/")
-    return (f"{COLAB}(https://colab.research.google.com/github/{slug}/blob/main/notebooks/{stem}.ipynb) "
+    return (f"{COLAB}(https://colab.research.google.com/github/{slug}/blob/main/notebooks/{stem}.ipynb) · "
             f"{BINDER}(https://mybinder.org/v2/gh/{slug}/main?urlpath=lab/tree/notebooks/{stem}.ipynb)")
 
 

@@ -85,7 +85,8 @@ def _guesses(ax, guesses):
         ax.annotate(_off(factor), (factor, row), (7 * side, 0), textcoords="offset points", va="center", size=9,
                     ha="left" if side > 0 else "right", color=dark(COLOURS[0]))
     ax.set_xlim(1 / widest, widest)
-    log_scale(ax, "x", lambda value, _: "exact" if abs(value - 1) < 1e-9 else f"{power(max(value, 1 / value), widest > 1e4)}×")
+    log_scale(ax, "x", lambda value, _: "exact" if abs(value - 1) < 1e-9
+              else f"{power(max(value, 1 / value), widest > 1e4)}×")
     ax.set_xlabel("too low  ←   log scale   →  too high")
     _rows(ax, guesses)
 

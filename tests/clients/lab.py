@@ -459,12 +459,21 @@ class Tab:
         for index in range(len(cells)) if indices is None else indices:
             stored = sum(kind.startswith("image/") for output in cells[index]["outputs"] for kind in output["kinds"])
             if stored:
-                drawn = "([index, count]) => tutorial.pictures(index).filter(each => each.naturalWidth).length >= count"
-                if not self.page.evaluate(drawn, [index, stored]):
-                    self.cell(index)  # JupyterLab draws what comes into sight
-                    self.wait(f"The figures of {self.called(index)} were not drawn", drawn, [index, stored])
+                if not self._drawn(index, stored):
+                    eventually(f"The figures of {self.called(index)} were not drawn",
+                               lambda at=(index, stored): self._brought_into_sight(*at))
                 found[index] = self.page.evaluate("index => tutorial.pictures(index).map(each => each.alt)", index)
         return found
+
+    def _drawn(self, index, count):
+        return self.page.evaluate("([index, count]) => tutorial.pictures(index).filter(each => each.naturalWidth)"
+                                  ".length >= count", [index, count])
+
+    def _brought_into_sight(self, index, count):
+        """JupyterLab draws what comes into sight, and drawing what stands above moves it out of sight again."""
+        self.cell(index)
+        self.page.wait_for_timeout(200)
+        return self._drawn(index, count)
 
     def follows(self, index, move):
         """Call move(), and wait until the cell's figure and the text beside its control have changed."""

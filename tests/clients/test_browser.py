@@ -269,7 +269,12 @@ def runs(request, open_tab):
     return lab.Runs(open_tab, asked)
 
 
-@pytest.fixture(scope="module", params=[path.stem for path in pages.notebooks()])
+# The first page stands for all in `make test`; `make test-browser` takes every one of them.
+PAGES = [pytest.param(path.stem, marks=[pytest.mark.full] * (number > 0))
+         for number, path in enumerate(pages.notebooks())]
+
+
+@pytest.fixture(scope="module", params=PAGES)
 def page(request, runs):
     """A notebook in its tab, all cells run."""
     tab = runs.finished(request.param)

@@ -289,7 +289,7 @@ READERS = {
     "report/measurements.py:read": [read_measurements],
     "collection.py:_kinds_and_sources": [read_page],
 }
-# What reads JSON that nobody else can have written.
+# What reads JSON that nobody else can have written, or is tested where it belongs.
 OWN = {
     "collection.py:_publish": "a notebook that papermill has just written",
     "report/html.py:write_page": "a notebook that papermill has just written",
@@ -297,6 +297,7 @@ OWN = {
     "report/store.py:read_lines": "lines that the notebook has just recorded",
     "report/store.py:load": "records of an earlier run: a damaged one counts as none, see tests/report",
     "report/running.py:what_to_run": "the note of an earlier run: a damaged one counts as none, see tests/report",
+    "learner.py:_read": "the progress file: a damaged one is set aside with a sentence, see tests/exercises",
     "report/measurements.py:schema": "a file of the package",
     "machine.py:cpu_name": "the output of a process that it starts",
 }

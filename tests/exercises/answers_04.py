@@ -113,7 +113,6 @@ def sensitivities(p, t):
                   "return jax.lax.scan(block, x, ws.reshape(-1, 16, *ws.shape[1:]))[0].mean()"), "shape ()"),
     ],
     "04.5": [
-        (_pulls(_LENGTH, before=""), "Python goes through it again"),
         (_LOSS + f"""
 def pulls(p, xs, ys):
     @jax.jit

@@ -28,8 +28,8 @@ def make(*arguments, **environment):
 
 def test_make_alone_lists_the_targets():
     lines = make().stdout.splitlines()
-    targets = ["help", "lab", "test", "test-all", "run", "notebooks", "accuracy", "doctor", "slides", "minutes",
-                "glossary", "links", "lint", "requirements", "clean"]
+    targets = ["help", "lab", "test", "test-browser", "test-all", "run", "notebooks", "accuracy", "doctor", "slides",
+                "minutes", "glossary", "links", "lint", "requirements", "clean"]
     assert [line.split()[1] for line in lines] == targets
 
 

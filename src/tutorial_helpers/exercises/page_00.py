@@ -58,7 +58,7 @@ def _check_one_jump(answer, trial, temperatures):
 
 
 JUMP = Exercise(
-    id="00.1", title="the largest jump", level="speed",
+    id="00.1", title="The largest jump", level="speed",
     task="""
 A thermometer is read once a minute. `largest_jump(temperatures)` is to say how much the temperature changed, up or
 down, in the minute in which it changed most. As a loop:
@@ -156,7 +156,7 @@ def _check_diagnosis(answer, trial):
 
 
 DIAGNOSIS = Exercise(
-    id="00.2", title="four lies and an honest one", level="read",
+    id="00.2", title="Four lies and an honest one", level="read",
     task=f"""
 Five ways to time the cosine of the same numbers. **One is honest.** What would the clock object to in the others?
 Decide by reading; afterwards you may copy them into a cell and run `A()` and so on.
@@ -236,7 +236,7 @@ def _sorting_seen(case, data):
 
 
 SORTING = Exercise(
-    id="00.3", title="fresh arguments", level="write",
+    id="00.3", title="Fresh arguments", level="write",
     task="""
 The starter times a sort, and falls for lie 9: every call but the first finds the array sorted. Change
 `sorting_case(data)` so that the `Case` it returns **still sorts in place**, that each call gets an unsorted copy of
@@ -340,7 +340,7 @@ def _no_objections(made):
 
 
 REPAIR = Exercise(
-    id="00.4", title="repair a benchmark", level="write",
+    id="00.4", title="Repair a benchmark", level="write",
     task="""
 This benchmark finds JAX a few hundred times slower than NumPy, or infinitely fast, depending on how you look. **It
 tells four lies.** Repair `cases(n)`: two Cases, NumPy's first, which do the same work on the same *n* random numbers;
@@ -436,7 +436,7 @@ def _check_close(answer, trial):
 
 
 CLOSE = Exercise(
-    id="00.5", title="too close to call", level="write",
+    id="00.5", title="Too close to call", level="write",
     task="""
 `a` and `b` are arrays of seconds from the same rounds: `a[i]` and `b[i]` were measured within the same moment. Write
 `too_close(a, b)`: **True** if the 95 % interval of the ratio contains 1, else **False**. There are 30 rounds or more,

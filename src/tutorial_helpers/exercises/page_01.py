@@ -54,7 +54,7 @@ def _check_lookups(answer, trial):
 
 
 LOOKUPS = Exercise(
-    id="01.1", title="how often is a name looked up?", level="read",
+    id="01.1", title="How often is a name looked up?", level="read",
     task="""
 `roughness` in the next cell is called with a list of 1000 numbers. **How many times does the interpreter run the
 instruction `LOAD_GLOBAL`**, all in all, during that call? Set `lookups` to the number. `dis.dis(roughness)` shows the
@@ -110,7 +110,7 @@ def _weigh(answer, trial, values, what):
 
 
 WEIGHT = Exercise(
-    id="01.2", title="what a list weighs", level="write",
+    id="01.2", title="What a list weighs", level="write",
     task="""
 `sys.getsizeof` tells the bytes of one object, without what it refers to. Write `weight(values)`: how many bytes a list
 of floats takes **together with the floats in it**. An object that is in the list several times counts once; two objects
@@ -192,7 +192,7 @@ def _listing(letter):
 
 
 LINES = Exercise(
-    id="01.3", title="how far does it get?", level="read",
+    id="01.3", title="How far does it get?", level="read",
     task=f"""
 Five programs with a mistake in each. **How many lines does each of them print** before it ends? (The lines of an error
 message don't count.) Put the numbers into `printed`.
@@ -274,7 +274,7 @@ def _room(answer, trial, n):
 
 
 ROWS = Exercise(
-    id="01.4", title="a row at a time", level="speed",
+    id="01.4", title="A row at a time", level="speed",
     task="""
 Rung 3 is fast but makes tables of *n* × *n* numbers: at 50,000 points they would take 10 GB each. Write
 `pairs_by_row(x, y, r)`, which counts the same pairs **without such a table** (at most 3,000 bytes at the peak for each
@@ -348,7 +348,7 @@ def _smooth_once(answer, trial, x, a):
 
 
 SMOOTH = Exercise(
-    id="01.5", title="a loop that NumPy has no word for", level="speed", needs=("numba",),
+    id="01.5", title="A loop that NumPy has no word for", level="speed", needs=("numba",),
     task="""
 Exponential smoothing: the first result is `x[0]`, and after that each is `a * x[i] + (1 - a) * (the result before)`.
 Every step needs the one before, so no sum or product of whole arrays will do. Write `smooth(x, a)` so that it is **five
@@ -434,7 +434,7 @@ def _one_hypot(hypot, trial, x, y):
 
 
 DECLARE = Exercise(
-    id="01.6", title="both ends of a call", level="write",
+    id="01.6", title="Both ends of a call", level="write",
     task="""
 C's mathematics library has `double hypot(double x, double y)`, the length of the vector (x, y). No compiler is needed
 to call it. Write `declare(library)`: it gets that library as ctypes loaded it, with nothing declared, and returns its
