@@ -491,7 +491,7 @@ product with a mask of True and False may seem to hold too, because XLA makes a 
 # ---------------------------------------------------------------------------------------------------------------------
 # 05.6 All candidates at once
 
-_SEARCH = '''
+_ERROR_OF = '''
 @jax.jit
 def error_of(degree, rate, x, y):
     """Mean squared error of a polynomial of this degree after 100 steps of gradient descent at this rate."""
@@ -500,7 +500,9 @@ def error_of(degree, rate, x, y):
         return c - rate * mask * (powers.T @ (powers @ c - y)) / len(x)
     c = jax.lax.fori_loop(0, 100, step, jnp.zeros(6))
     return jnp.mean((powers @ c - y) ** 2)
+'''
 
+_SEARCH = _ERROR_OF + '''
 def search(degrees, rates, x, y):
     """The error of each candidate."""
     ...     # below, one after the other: make it faster
@@ -553,16 +555,7 @@ fast** for 100 candidates.""",
         "The starter calls `error_of` for each candidate. Which transformation makes one call of many?",
         "All candidates share x and y. What does `in_axes` say about an argument that isn't mapped?",
         "`jax.vmap(error_of, in_axes=(0, 0, None, None))`, compiled with `jax.jit` once, outside of any function."),
-    solution='''
-@jax.jit
-def error_of(degree, rate, x, y):
-    """Mean squared error of a polynomial of this degree after 100 steps of gradient descent at this rate."""
-    powers, mask = x[:, None] ** jnp.arange(6), jnp.arange(6) <= degree
-    def step(_, c):
-        return c - rate * mask * (powers.T @ (powers @ c - y)) / len(x)
-    c = jax.lax.fori_loop(0, 100, step, jnp.zeros(6))
-    return jnp.mean((powers @ c - y) ** 2)
-
+    solution=_ERROR_OF + '''
 search = jax.jit(jax.vmap(error_of, in_axes=(0, 0, None, None)))
 ''',
     explanation="""
