@@ -127,6 +127,9 @@ class Prediction:
         call = "guess(1)" if self.choices else "guess(3)"
         return f"By keyboard or without buttons: `{call}` in a cell of its own does the same. You may also skip it."
 
+    def _how_html(self):
+        return re.sub("`(.*?)`", r"<code>\1</code>", html.escape(self._how()))
+
     def __repr__(self):
         lines = [f"Your guess: {self.question}"]
         lines += [f"  {i}. {choice}" for i, choice in enumerate(self.choices or [], 1)]
@@ -134,9 +137,8 @@ class Prediction:
 
     def _repr_html_(self):
         listed = "".join(f"<li>{html.escape(choice)}</li>" for choice in self.choices or [])
-        how = re.sub("`(.*?)`", r"<code>\1</code>", html.escape(self._how()))
         return (f"<b>Your guess:</b> {html.escape(self.question)}" + (f"<ol>{listed}</ol>" if listed else "<br>")
-                + f"<small>{how}</small>")
+                + f"<small>{self._how_html()}</small>")
 
     def _ipython_display_(self):
         from IPython.display import display
@@ -179,9 +181,9 @@ class Prediction:
             row = [field, w.Label(self.unit)]
         if self.guess is not None:
             answer.value = f"Noted before: {html.escape(self._shown(self.guess))}."
-        how = re.sub("`(.*?)`", r"<code>\1</code>", html.escape(self._how()))
         return w.VBox([w.HTML(f"<b>Your guess:</b> {html.escape(self.question)}"),
-                       w.HBox(row, layout={"flex_flow": "row wrap"}), answer, w.HTML(f"<small>{how}</small>")])
+                       w.HBox(row, layout={"flex_flow": "row wrap"}), answer,
+                       w.HTML(f"<small>{self._how_html()}</small>")])
 
 
 class Said:
