@@ -4,8 +4,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 FIRST_PAGE := /lab/tree/notebooks/00_start_here.ipynb
 ROOT_FLAG := $(if $(filter 0,$(shell id -u)),--allow-root)
-# No look-up of newer versions or news: nothing leaves the machine.
-QUIET_LAB := --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.news_url=None
+# No look-up of newer versions or news: nothing leaves the machine. The settings ask no question about news either, and
+# keep controls in a saved page.
+QUIET_LAB := --LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate --LabApp.news_url=None \
+  --LabApp.app_settings_dir="$(CURDIR)/tools/lab_settings"
 COMPILE := uv pip compile --no-config --quiet --annotation-style=line --custom-compile-command="make requirements"
 
 .DEFAULT_GOAL := help
@@ -20,7 +22,7 @@ lab: setup     ## open JupyterLab on the first notebook (more arguments: LAB_ARG
 test: setup    ## run every test, and every notebook in little time against its stored output (TEST_ARGS="tests/helpers -x")
 	@TUTORIAL_HELPERS_SIZE=$${TUTORIAL_HELPERS_SIZE:-quick} $(BIN)/python -m pytest $(TEST_ARGS)
 
-test-browser: setup ## every page in JupyterLab, in a real browser, by mouse and keyboard (about eight minutes)
+test-browser: setup ## every page in JupyterLab, in a real browser, by mouse and keyboard (about five minutes)
 	@TUTORIAL_HELPERS_SIZE=$${TUTORIAL_HELPERS_SIZE:-quick} $(BIN)/python -m pytest -m "full or not full" tests/clients/test_browser.py
 
 test-all: setup ## try every page on each Python, Colab's versions, Binder and with every fault (an hour, 20 GB; ROWS="colab 3.12")

@@ -257,7 +257,7 @@ class Tab:
 
     def __init__(self, page, server, name):
         self.page, self.server, self.name = page, server, name
-        self.complaints, self.foreign, self.patience, self._reopened = [], [], PATIENCE, False
+        self.complaints, self.foreign, self.patience = [], [], PATIENCE
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.complaints.append(f"page error: {error}"))
         page.on("request", lambda request: self._asked(request.url))
@@ -272,8 +272,6 @@ class Tab:
 
     def _heard(self, message):
         where = message.location.get("url", "")
-        if self._reopened and "widget model not found" in message.text:
-            return  # what JupyterLab says of every stored control whose kernel has ended
         if message.type == "error" and (not where or self._own(where)):  # the others are told of as `foreign`
             self.complaints.append(f"{message.text[:500]} ({where[:200]})")
 
@@ -292,7 +290,6 @@ class Tab:
 
     def reopen(self):
         """Open it again from the list of files, by mouse."""
-        self._reopened = True
         self.page.locator(".jp-DirListing-item").get_by_text(f"{self.name}.ipynb").dblclick()
         return self._opened()
 

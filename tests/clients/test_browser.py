@@ -135,19 +135,19 @@ def test_a_cell_that_hangs_is_named(open_tab):
 
 
 def look_at_the_run(tab):
-    """No error, nothing on stderr, every figure drawn and described."""
+    """No error, nothing on stderr, every figure drawn and described, nothing in the way."""
     assert tab.faults() == []
     assert [tab.called(index) for index, alts in tab.figures().items() if not all(map(str.strip, alts))] == []
     tab.cell(0)
     tab.screenshot("top")
+    assert tab.page.locator(".Toastify__toast").count() == 0, "Nothing pops up over the page."
 
 
 def move_the_controls(tab):
     """Each slider and row of buttons, by keyboard and by mouse: figure and text must follow."""
     for number, index in enumerate(tab.find(CONTROLS), 1):
         cell = tab.cell(index)
-        tab.wait(f"The controls of {tab.called(index)} did not appear",
-                 "index => tutorial.cell(index).node.querySelector('[role=slider], .widget-toggle-button')", index)
+        wait_for_controls(tab, index)
         for slider in cell.get_by_role("slider").all():
             tab.follows(index, lambda slider=slider: press(tab, slider, "ArrowRight"))
             tab.follows(index, lambda slider=slider: drag(tab, slider))
@@ -156,6 +156,12 @@ def move_the_controls(tab):
             tab.follows(index, lambda choice=choice: press(tab, choice.last, "Space"))
             tab.follows(index, lambda choice=choice: choice.first.click())
         tab.screenshot(f"widget-{number}", index)
+
+
+def wait_for_controls(tab, index):
+    """Wait until a cell shows its slider or its row of buttons."""
+    tab.wait(f"The controls of {tab.called(index)} did not appear",
+             "index => tutorial.cell(index).node.querySelector('[role=slider], .widget-toggle-button')", index)
 
 
 def press(tab, control, key):
@@ -249,6 +255,8 @@ def save_and_reopen(tab):
     tab.reopen()
     assert stored(tab.cells()) == before
     assert all(alt.strip() for alts in tab.figures(tab.find(CONTROLS)).values() for alt in alts)
+    for index in tab.find(CONTROLS):
+        wait_for_controls(tab, index)
 
 
 def stored(cells):
@@ -269,7 +277,7 @@ def runs(request, open_tab):
     return lab.Runs(open_tab, asked)
 
 
-# The first page stands for all in `make test`; `make test-browser` takes every one of them.
+# The first page stands for all in `make test`, which is to be quick; `make test-browser` takes every one of them.
 PAGES = [pytest.param(path.stem, marks=[pytest.mark.full] * (number > 0))
          for number, path in enumerate(pages.notebooks())]
 
@@ -284,8 +292,9 @@ def page(request, runs):
 
 @pytest.fixture
 def tab(page, runs):
-    """The same, while the next notebooks go on in their tabs."""
+    """The same, in front, while the next notebooks go on in their tabs: a browser draws little behind the first."""
     runs.advance()
+    page.page.bring_to_front()
     return page
 
 
