@@ -3,6 +3,7 @@
 import html
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -275,6 +276,30 @@ def answers():
 def test_in_a_kernel(answers, cell, said):
     assert answers[cell] == said or (said.startswith("keeps") and said in answers[cell]
                                      and answers[cell].startswith("✗ 02.3 Not yet. `"))
+
+
+PROFILED = """
+import sys, time
+from tutorial_helpers.exercises import guard
+def endless():
+    while True:
+        pass
+guard._GRACE = 0.3
+for work in (endless, lambda: time.sleep(5)):
+    print(guard.Guard(0.1, "late").run(work)[2:5])
+calls = []
+sys.setprofile(lambda frame, event, value: calls.append(event))
+for _ in range(1000):
+    (lambda: None)()
+sys.setprofile(None)
+print(calls.count("call"))
+"""
+
+
+def test_a_profiler_works_after_code_was_stopped():
+    # An exception that was cancelled on its way leaves CPython's flag up: under a profiler Python 3.11 then never ends.
+    run = subprocess.run([sys.executable, "-c", PROFILED], capture_output=True, text=True, timeout=60)
+    assert run.stdout.splitlines() == ["('late', False, False)", "('late', False, True)", "1000"], run.stderr
 
 
 # -- attempted or not
