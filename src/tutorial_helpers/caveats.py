@@ -120,8 +120,8 @@ class Facts:
                      "once, ahead of the timed calls. Pass the data as arguments instead of capturing it.")
         if work["dead"] > 0.2 * work["total"] > 0:
             share = work["dead"] / work["total"]
-            self.add("dead-code", f"{share:.0%} of the work does not reach the result, and the compiler leaves it out. "
-                     "Return, or add into the result, every value that is to be timed.")
+            self.add("dead-code", f"{100 * share:.0f} % of the work does not reach the result, and the compiler leaves "
+                     "it out. Return, or add into the result, every value that is to be timed.")
 
     def _transfer(self, inputs, outputs):
         home = [leaf for leaf in inputs if isinstance(leaf, np.ndarray) and leaf.ndim]
@@ -173,7 +173,7 @@ class Facts:
         """Caveats that need the finished samples."""
         if self.moved:
             spent = _transfer_seconds(self.transfer_of, self.used)
-            share = "" if spent is None else f", about {min(1.0, spent / steady):.0%} of the time"
+            share = "" if spent is None else f", about {100 * min(1.0, spent / steady):.0f} % of the time"
             self.add("transfer", f"each call takes {_bytes(self.moved)} of host arrays over to the framework{share}. "
                      "Convert them once before the clock starts, or time the transfer by itself.")
         self.transfer_of = None
@@ -208,7 +208,7 @@ class Facts:
         if count < 6:
             sure = 1 - 2.0 ** (1 - count)
             how = "once, so its spread is unknown" if count == 1 else f"{count} times, so the interval holds with " \
-                f"{sure:.0%} only"
+                f"{100 * sure:.0f} % only"
             self.add("few-samples", f"the function is slow for this budget and ran {how}. Raise budget= or give it "
                      "less to do.")
             return

@@ -107,13 +107,15 @@ def plot_front(x, y, groups, title, xlabel, ylabel, finding, names):
             chosen = [k for k, group in enumerate(groups) if group == label]
             ax.scatter(x[chosen], y[chosen], s=24, color=COLOURS[i], marker=MARKERS[i], alpha=0.65, linewidth=0,
                        label=label)
-        ax.step(x[best], y[best], where="post", color=INK, linewidth=1.3, zorder=3)
-        ax.scatter(x[best], y[best], s=42, facecolor="none", edgecolor=INK, linewidth=1.3, zorder=4)
+        ax.step(x[best], y[best], where="post", color=INK, linewidth=1.3, zorder=0.9)
+        for k in best:  # its own marker, outlined: the shape must still tell the group
+            i = labels.index(groups[k])
+            ax.scatter(x[k], y[k], s=42, color=COLOURS[i], marker=MARKERS[i], edgecolor=INK, linewidth=1.3, zorder=4)
         log_scale(ax, "x", power)
         log_scale(ax, "y", power)
         ax.set_xlim(left=ax.get_xlim()[0] / 2)
         last = None
-        for k in best:
+        for k in reversed(best):  # the best is always named, the others where there is room
             at = ax.transData.transform((x[k], y[k]))
             if last is None or abs(at[1] - last) > 60:
                 mark(ax.annotate(names[k], (x[k], y[k]), xytext=(-6, -8), textcoords="offset points", ha="right",

@@ -268,11 +268,13 @@ _MEANING = [  # (mnemonic, what it does); {n} is the number of floats in the reg
 
 def _explain(line):
     words = line.split()
-    if re.fullmatch(r"v?mov(aps|ups|ss|dqa\w*|dqu\w*)", words[0]) and "[" not in line:
-        return "copy a register"
     width = 1
     if re.search(r"ps$|psubd|paddd|movdq|movups|movaps|ternlog", words[0]) or re.search(r"\bv\d+\.4s|\bq\d", line):
         width = 16 if "zmm" in line.lower() else 8 if "ymm" in line.lower() else 4
+    if re.fullmatch(r"v?mov(aps|ups|ss|dqa\w*|dqu\w*)", words[0]) and "[" not in line:
+        return f"{width} answers from the mask: −1 where closer, else 0" if "{k" in line else "copy a register"
+    if re.match(r"vcmp\w*ps k\d", line):  # AVX-512 compares into a mask
+        return f"{width} comparisons at once: one bit each, 1 where closer"
     said = next((text for pattern, text in _MEANING if re.fullmatch(pattern, words[0])), "")
     return said.format(n=width if width > 1 else "one", s="s" if width > 1 else "")
 
@@ -304,7 +306,7 @@ def inner_loop(source, *flags):
     chosen = min((loop for loop in loops if floats_at_once(loop) == widest), key=len)
     chosen = [re.sub(r"\s+", " ", line).replace("XMMWORD PTR ", "").replace("YMMWORD PTR ", "")
               .replace("ZMMWORD PTR ", "").replace("DWORD PTR ", "") for line in chosen if not line.endswith(":")]
-    return View(name, "\n".join(f"{line:<28} ; {_explain(line)}".rstrip(" ;") for line in chosen))
+    return View(name, "\n".join(f"{line:<32} ; {_explain(line)}".rstrip(" ;") for line in chosen))
 
 
 _VERSION = f"CPython {sys.version_info.major}.{sys.version_info.minor}"

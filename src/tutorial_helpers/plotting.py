@@ -106,7 +106,9 @@ def plot_waterfall(comparison, labels, title, limit=None):
     cause, largest = max(zip(labels[1:], steps, strict=True), key=lambda item: abs(math.log(item[1].estimate)))
     finding = (f"From {sec(timings[first].steady)} to {sec(timings[last].steady)}: "
                f"{step(comparison.ratio(first, last))}. Largest step: {cause}, {step(largest)}.")
-    if limit:
+    if limit and any(caveat.kind == "nothing-to-wait-for" for caveat in timings[last].caveats):
+        finding += " The last clock stopped before the work was done, so it says nothing about the limit."
+    elif limit:
         finding += f" What is left is {factor(comparison.ratio(last, limit).estimate)} times the limit."
     rows, height = stack(labels, 0.5, timings)
 
@@ -244,7 +246,7 @@ def plot_stages(stages, title):
     longest = max(totals, key=totals.get)
     most = max(stages[longest], key=stages[longest].get)
     share = stages[longest][most] / totals[longest] if totals[longest] else 0
-    finding = f"The longest, {longest}, takes {sec(totals[longest])}; {100 * share:.0f} % of it is {most}."
+    finding = f"Longest: {longest}. It takes {sec(totals[longest])}, {100 * share:.0f} % of it for {most}."
     unit, scale = next((unit, scale) for unit, scale in UNITS if totals[longest] >= scale or unit == "ns")
     rows, height = stack(stages, 0.44)
 

@@ -119,7 +119,8 @@ class Prediction:
             return value
         if self.unit == "times":
             return times(value)
-        return f"{value:,.3g} {self.unit}".rstrip()
+        digits = f"{value:.3g}" if value < 1000 else f"{float(f'{value:.3g}'):,.0f}"
+        return f"{digits} {self.unit}".rstrip()
 
     # -- on the page
 

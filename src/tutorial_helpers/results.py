@@ -46,17 +46,17 @@ def _significant(value, digits=3):
         return "0"
     value = float(f"{value:.{digits}g}")  # before counting digits, since 0.9996 rounds to 1.00
     places = digits - 1 - math.floor(math.log10(abs(value)))
-    return f"{value:.{max(0, places)}f}"
+    return f"{value:,.{max(0, places)}f}"
 
 
 def times(factor):
-    """A factor in words: "3.0 times". Two digits are what a ratio on a shared machine is good for.
+    """A factor in words: "3.0 times". Two digits are what a ratio on a shared machine is good for; near 1 that is
+    three, of which the last two say by how much it differs.
 
-    >>> times(2.96)
-    '3.0 times'
+    >>> times(2.96), times(1.04)
+    ('3.0 times', '1.04 times')
     """
-    text = _significant(factor, 2)
-    return f"{float(text):,.0f} times" if float(text) >= 10 else f"{text} times"
+    return f"{_significant(factor, 3 if 0.995 <= factor < 1.995 else 2)} times"
 
 
 def median_interval(samples, confidence=0.95):
@@ -168,8 +168,7 @@ class Comparison:
 
     def ratio(self, a, b):
         """How many times as long `a` takes as `b`: Ratio(estimate, low, high), 95 %, from paired rounds."""
-        first, second = self[a].rounds, self[b].rounds
-        paired = [x / y for x, y in zip(first, second, strict=False)]
+        paired = _paired(self[a], self[b])
         return Ratio(float(np.median(paired)), *median_interval(paired))
 
     def verdict(self, a, b):
@@ -253,7 +252,16 @@ class Sweep:
                                                         for label in self.labels) + "</tr>"
             for n, comparison in self.comparisons.items())
         return (f"<table><caption>Median time of one call, by size</caption><tr><th scope='col'>size</th>{heads}</tr>"
-                f"{rows}</table>{_notes(self.caveats)}")
+                f"{rows}</table>{self._notes()}")
+
+    def _notes(self):
+        """Each caveat once, with the sizes and cases that it was found at."""
+        where = {}
+        for n, comparison in self.comparisons.items():
+            for label, caveat in _labelled(comparison.timings):
+                where.setdefault(caveat, {}).setdefault(label, []).append(f"{n:,}")
+        return _listed((" · ".join(f"{label} at {', '.join(sizes)}" for label, sizes in places.items()), caveat)
+                       for caveat, places in where.items())
 
     def save(self, path):
         """Write everything to a JSON file, replacing it only once complete."""
@@ -287,17 +295,22 @@ def _crossing(sizes, ratios):
 _HEADS = ["case", "one call", "95 % interval", "× fastest", "first call", "cores busy", "caveats"]
 
 
+def _paired(first, second):
+    """How many times as long one Timing takes as another, round by round."""
+    return [x / y for x, y in zip(first.rounds, second.rounds, strict=False)]
+
+
 def _row(timing, fastest):
     low, high = timing.interval
     kinds = ", ".join(dict.fromkeys(caveat.kind for caveat in timing.caveats))
     busy = timing.cores_busy
     return [timing.label, seconds(timing.steady), f"{seconds(low)} to {seconds(high)}",
-            _significant(timing.steady / fastest), seconds(timing.first_call),
+            _significant(float(np.median(_paired(timing, fastest)))), seconds(timing.first_call),
             f"{busy:.1f}" if math.isfinite(busy) else "–", kinds]
 
 
 def _table(timings):
-    fastest = min((timing.steady for timing in timings), default=1.0) or 1e-12
+    fastest = min(timings, key=lambda timing: timing.steady, default=None)
     return [_row(timing, fastest) for timing in timings]
 
 
@@ -315,19 +328,18 @@ def _html(timings):
     rows = "".join(f"<tr><th scope='row' style='text-align:left'>{html.escape(row[0])}</th>"
                    + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[1:6])
                    + f"<td style='text-align:left'>{html.escape(row[6])}</td></tr>" for row in _table(timings))
-    notes = "".join(f"<li>⚠ <b>{html.escape(label)}</b>, {html.escape(c.kind)}: {html.escape(c.sentence)}</li>"
-                    for label, c in _labelled(timings))
-    return f"<table><tr>{heads}</tr>{rows}</table>" + (f"<ul>{notes}</ul>" if notes else "")
+    return f"<table><tr>{heads}</tr>{rows}</table>{_listed(_labelled(timings))}"
 
 
 def _labelled(timings):
     return [(timing.label, caveat) for timing in timings for caveat in timing.caveats]
 
 
-def _notes(found):
-    unique = dict.fromkeys(found)
-    return "<ul>" + "".join(f"<li>⚠ {html.escape(c.kind)}: {html.escape(c.sentence)}</li>" for c in unique) + "</ul>" \
-        if unique else ""
+def _listed(found):
+    """(where, Caveat) pairs as a list; nothing where there is none."""
+    notes = "".join(f"<li>⚠ <b>{html.escape(where)}</b>, {html.escape(c.kind)}: {html.escape(c.sentence)}</li>"
+                    for where, c in found)
+    return f"<ul>{notes}</ul>" if notes else ""
 
 
 # ---------------------------------------------------------------------------------------------------------------------

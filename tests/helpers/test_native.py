@@ -154,3 +154,13 @@ def test_a_table_shows_itself_as_text_and_as_html():
     table = native.Table([{"a": 1, "b": "<x>"}, {"a": 22, "b": "y"}], caption="Numbers")
     assert repr(table).splitlines() == ["Numbers", "a   b", "1   <x>", "22  y"]
     assert "&lt;x&gt;" in table._repr_html_() and "<caption" in table._repr_html_()
+
+
+@pytest.mark.parametrize("line, meaning", [
+    ("vcmpps ymm1, ymm2, ymm3, 1", "8 comparisons at once: all bits 1 where closer, else 0"),
+    ("vcmpps k1, zmm0, zmm5, 1", "16 comparisons at once: one bit each, 1 where closer"),
+    ("vmovdqa32 zmm1{k1}{z}, zmm6", "16 answers from the mask: −1 where closer, else 0"),
+    ("vmovaps ymm1, ymm2", "copy a register"), ("vsubps zmm1, zmm10, [rcx+rax]", "16 subtractions"),
+    ("subss xmm0, [rdx]", "one subtraction")])
+def test_instructions_are_explained(line, meaning):
+    assert native._explain(line) == meaning

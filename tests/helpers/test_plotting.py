@@ -330,6 +330,13 @@ def test_sweep_without_a_crossing_says_so():
     assert figure.drawing.axes[0].patches[:] == []
 
 
+def test_a_sweeps_table_says_where_each_caveat_was_found():
+    noisy = Caveat("noisy", "it varies")
+    table = Sweep({n: Comparison([timing("a", n, caveats=[noisy] * (n > 1)), timing("b", n, caveats=[noisy] * (n > 2))])
+                   for n in (1, 1000, 2000)})._repr_html_()
+    assert table.count("<li>") == 1 and "<b>a at 1,000, 2,000 · b at 1,000, 2,000</b>, noisy: it varies" in table
+
+
 def test_sweep_draws_every_curve_its_band_and_its_caveats():
     figure = plot_sweep(SIZES, "Title")
     axes = figure.drawing.axes[0]
@@ -365,7 +372,7 @@ def test_break_even_up_to_a_number_of_calls():
 def test_stages_add_up():
     figure = GALLERY["stages"]()
     assert strings(figure, "value") == ["280 ms", "21.0 ms"]
-    assert figure.caption == "The longest, first call, takes 280 ms; 75 % of it is compile."
+    assert figure.caption == "Longest: first call. It takes 280 ms, 75 % of it for compile."
     bars = [bar for bar in figure.drawing.axes[0].patches if bar.get_width() and bar.get_height()]
     assert [bar.get_width() for bar in bars[:5]] == pytest.approx([30, 20, 210, 20, 21])
     assert [bar.get_x() for bar in bars[:5]] == pytest.approx([0, 30, 50, 260, 0], abs=1e-9)

@@ -307,7 +307,8 @@ def test_durations_read_well(t, text):
     assert seconds(t) == text
 
 
-@pytest.mark.parametrize("factor, text", [(2.96, "3.0 times"), (367.4, "370 times"), (1.0491, "1.0 times"),
+@pytest.mark.parametrize("factor, text", [(2.96, "3.0 times"), (367.4, "370 times"), (1.0491, "1.05 times"),
+                                          (0.931, "0.93 times"), (1.996, "2.0 times"),
                                           (12.3, "12 times"), (12345.0, "12,000 times")])
 def test_factors_read_well(factor, text):
     assert times(factor) == text
