@@ -113,7 +113,8 @@ def plot_front(x, y, groups, title, xlabel, ylabel, finding, names):
             ax.scatter(x[k], y[k], s=42, color=COLOURS[i], marker=MARKERS[i], edgecolor=INK, linewidth=1.3, zorder=4)
         log_scale(ax, "x", power)
         log_scale(ax, "y", power)
-        ax.set_xlim(left=ax.get_xlim()[0] / 2)
+        ax.set_xlim(left=ax.get_xlim()[0] / 2)  # room for the names
+        ax.set_ylim(bottom=ax.get_ylim()[0] / 1.5)
         last = None
         for k in reversed(best):  # the best is always named, the others where there is room
             at = ax.transData.transform((x[k], y[k]))
