@@ -22,6 +22,7 @@ __all__ = ["optional", "wait"]
 _INSTALL = {"tensorflow": "tensorflow-cpu", "jax": "jax", "torch": "torch", "numba": "numba", "Cython": "Cython",
             "haiku": "dm-haiku", "rlax": "rlax", "numexpr": "numexpr"}
 _ATOMS = (str, bytes, int, float, complex, bool, type(None), range, slice, type, types.ModuleType, np.dtype)
+_TAKES = {"tensorflow": 600 * 2**20}  # bytes that loading it and a first call take
 
 
 @contextlib.contextmanager
@@ -51,12 +52,19 @@ def optional(name, shows="this part"):
     """Import a library that a page can do without.
 
     name: the module's name, such as "tensorflow". shows: what the page would show with it.
-    Returns the module, or None after one printed line that says what is missing and how to get it.
+    Returns the module, or None after one printed line that says what is missing (the library, or memory for it) and
+    what to do.
     TensorFlow and others log from C++ while they load; that noise is held back.
     """
     if importlib.util.find_spec(name) is None:
         print(f"{name} is not installed, so {shows} is skipped. To see it, run "
               f"`%pip install {_INSTALL.get(name, name)}` and restart the kernel.")
+        return None
+    from .machine import memory_free  # machine itself needs this module
+    free = memory_free()
+    if name not in sys.modules and free < _TAKES.get(name, 0):
+        print(f"{name} takes about {_TAKES[name] / 2**20:.0f} MiB and {free / 2**20:.0f} are free, so {shows} is "
+              "skipped. To see it, close other notebooks and programs, and restart the kernel.")
         return None
     try:
         with quiet_stderr():

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from tutorial_helpers import frameworks, optional, wait
+from tutorial_helpers import frameworks, machine, optional, wait
 
 jax = optional("jax")
 tf = optional("tensorflow")
@@ -160,6 +160,19 @@ def test_a_broken_library_gets_one_line(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(tmp_path)
     assert optional("broken_library") is None
     assert "does not load (OSError: libfoo.so" in capsys.readouterr().out
+
+
+def test_a_library_that_memory_does_not_suffice_for_is_left_out(monkeypatch, capsys):
+    monkeypatch.setattr(machine, "memory_free", lambda: 300 * 2**20)
+    monkeypatch.setitem(frameworks._TAKES, "wave", 600 * 2**20)
+    monkeypatch.delitem(sys.modules, "wave", raising=False)
+    assert optional("wave", shows="the sound") is None
+    said = capsys.readouterr().out
+    assert said.startswith("wave takes about 600 MiB and 300 are free, so the sound is skipped. To see it, close other")
+    monkeypatch.setattr(machine, "memory_free", lambda: 700 * 2**20)
+    assert optional("wave").__name__ == "wave" and capsys.readouterr().out == ""
+    monkeypatch.setattr(machine, "memory_free", lambda: 0)
+    assert optional("wave").__name__ == "wave", "what is loaded already takes no more"
 
 
 def test_noise_of_native_code_is_held_back_while_a_library_loads(tmp_path):
