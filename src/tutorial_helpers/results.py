@@ -296,8 +296,9 @@ _HEADS = ["case", "one call", "95 % interval", "× fastest", "first call", "core
 
 
 def _paired(first, second):
-    """How many times as long one Timing takes as another, round by round."""
-    return [x / y for x, y in zip(first.rounds, second.rounds, strict=False)]
+    """How many times as long one Timing takes as another, round by round; by their medians before any round ended."""
+    pairs = list(zip(first.rounds, second.rounds, strict=False)) or [(first.steady, second.steady)]
+    return [x / (y or 1e-12) for x, y in pairs]
 
 
 def _row(timing, fastest):

@@ -11,7 +11,7 @@ import pytest
 
 import tutorial_helpers.timing as timing
 from tutorial_helpers import Case, Comparison, MeasurementError, Sweep, compare, measure, seconds, sweep
-from tutorial_helpers.results import _crossing, median_interval, times
+from tutorial_helpers.results import Timing, _crossing, median_interval, times
 
 QUICK = 0.05
 
@@ -305,6 +305,12 @@ def test_saving_replaces_a_file_only_once_complete(tmp_path, monkeypatch):
                                      (999.6e-6, "1.00 ms"), (1.234e-7, "123 ns"), (float("nan"), "–")])
 def test_durations_read_well(t, text):
     assert seconds(t) == text
+
+
+@pytest.mark.parametrize("timing, factor", [(Timing("no round ended", 1.0, (2.0,), ()), "1.00"),
+                                            (Timing("below the clock", 0.0, (0.0,), (0.0,)), "0")])
+def test_a_table_is_shown_of_whatever_was_measured(timing, factor):
+    assert repr(timing).splitlines()[1].removeprefix(timing.label).split()[7] == factor
 
 
 @pytest.mark.parametrize("factor, text", [(2.96, "3.0 times"), (367.4, "370 times"), (1.0491, "1.05 times"),
