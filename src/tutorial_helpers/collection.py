@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from .files import write_whole
 from .machine import memory_free
 from .recording import VARIABLE as RECORD
 
@@ -231,13 +232,6 @@ def _publish(executed, target):
     return [round(cell["metadata"].get("papermill", {}).get("duration") or 0, 3)
             for cell in json.loads(content)["cells"]
             if "injected-parameters" not in cell["metadata"].get("tags", [])]
-
-
-def write_whole(path, text):
-    """Write a file so that there is always either the old one or the whole new one."""
-    scratch = path.with_name(f"{path.name}.part")
-    scratch.write_text(text, encoding="utf-8")
-    os.replace(scratch, path)
 
 
 def first_line(text):

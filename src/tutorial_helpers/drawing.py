@@ -11,6 +11,8 @@ import math
 import textwrap
 from base64 import b64encode
 
+from .results import factor, seconds
+
 WIDTH, SCALE = 7.6, 2  # inches of 100 logical pixels; every logical pixel is drawn as 2 × 2 for sharp screens
 INK, FAINT, GRID, WARN = "#1b1b1b", "#5f5f5f", "#e4e4e4", "#9c3d00"
 # The first seven: Okabe and Ito, 2008. Nine in all, so that with four dashes 36 lines differ.
@@ -189,7 +191,7 @@ def put_limit(ax, timing):
     ax.axvline(at, color=INK, linewidth=1.3, linestyle=(0, (5, 3)), zorder=1)
     ax.axvspan(*timing.interval, color=INK, alpha=0.12, linewidth=0)
     found = caveat_kinds(timing)
-    said = f"limit: {timing.label.removeprefix('limit: ')}, {sec(at)}" + (f" ⚠ {found}" if found else "")
+    said = f"limit: {timing.label.removeprefix('limit: ')}, {seconds(at)}" + (f" ⚠ {found}" if found else "")
     mark(ax.annotate(said, (at, 1), size=8.5,
                       xycoords=("data", "axes fraction"), xytext=(4 if late else -4, 3), textcoords="offset points",
                       ha="right" if late else "left", va="bottom"), "limit")
@@ -261,15 +263,6 @@ def step(ratio):
     return f"{factor(middle)}× {'faster' if up else 'slower'}{spread}"
 
 
-def factor(value):
-    """The two or three digits that matter: 0.93, 1.07, 2.9, 31, 1,200."""
-    if not math.isfinite(value) or value <= 0:
-        return "?"
-    if value < 0.995:
-        return f"{value:.2g}"
-    return f"{value:.2f}" if value < 1.995 else f"{value:.1f}" if value < 9.95 else count(value)
-
-
 def count(value):
     """A number to two digits, with commas: 3,200."""
     digits = 10 ** max(0, math.floor(math.log10(value)) - 1) if value > 0 else 1
@@ -278,12 +271,6 @@ def count(value):
 
 def whole(value):
     return f"{math.ceil(value):,}" if value < 1000 else count(value)
-
-
-def sec(value):
-    from .timing import seconds
-
-    return seconds(value)
 
 
 def duration(value, wide=False):

@@ -14,10 +14,11 @@ import math
 import numbers
 import os
 import re
-import tempfile
 import threading
 import time
 from pathlib import Path
+
+from .files import replace, write_whole
 
 __all__ = ["Progress", "guessed", "hinted", "predicted", "progress", "saw_solution", "tried"]
 
@@ -158,28 +159,7 @@ def _read(path):
 
 
 def _write(path, data):
-    handle, name = tempfile.mkstemp(prefix=".progress-", suffix=".json", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1, sort_keys=True)
-            file.flush()
-            os.fsync(file.fileno())
-        _replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-
-
-def _replace(source, target):
-    """os.replace, tried again for a while: on Windows it fails while another notebook reads the target."""
-    for left in range(20, -1, -1):
-        try:
-            return os.replace(source, target)
-        except PermissionError:
-            if not left or os.name != "nt":
-                raise
-            time.sleep(0.02)
+    write_whole(path, json.dumps(data, indent=1, sort_keys=True))
 
 
 def _set_aside(path):
@@ -188,7 +168,7 @@ def _set_aside(path):
     for count in range(1000):
         kept = path.with_name(f"progress-set-aside-{stamp}{f'-{count}' if count else ''}.json")
         if not kept.exists():
-            _replace(path, kept)
+            replace(path, kept)
             return kept.name
     raise OSError(f"{path.parent} is full of files that were set aside")
 

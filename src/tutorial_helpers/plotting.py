@@ -27,7 +27,6 @@ from .drawing import (
     draw_curves,
     duration,
     end,
-    factor,
     log_scale,
     mark,
     middle,
@@ -37,13 +36,13 @@ from .drawing import (
     put_limit,
     put_right,
     put_rows,
-    sec,
     stack,
     step,
     time_scale,
     warned,
     whole,
 )
+from .results import factor, seconds
 
 __all__ = ["Figure", "explore", "plot_break_even", "plot_comparison", "plot_lines", "plot_stages", "plot_sweep",
            "plot_waterfall"]
@@ -61,7 +60,8 @@ def plot_comparison(comparison, title, limit=None, labels=None, notes=None):
     timings = {label: comparison[label] for label in [*shown, *([limit] if limit else [])]}
     best, worst = (choose(shown, key=lambda label: timings[label].steady) for choose in (min, max))
     tied = {label for label in shown if label == best or not clear(comparison.ratio(label, best))}
-    finding = comparison.verdict(worst, best) if worst != best else f"{best} takes {sec(timings[best].steady)} a call."
+    finding = (comparison.verdict(worst, best) if worst != best
+               else f"{best} takes {seconds(timings[best].steady)} a call.")
     if limit:
         finding += f" {best} takes {factor(comparison.ratio(best, limit).estimate)} times as long as the limit."
     finding += mind(timings[label] for label in dict.fromkeys([best, worst]))
@@ -76,13 +76,13 @@ def plot_comparison(comparison, title, limit=None, labels=None, notes=None):
             ax.plot(timing.interval, [y, y], color=colour, linewidth=5, alpha=0.4, solid_capstyle="butt")
             ax.plot([timing.steady], [y], marker=marker, markersize=7, color="white" if timing.caveats else colour,
                     markeredgecolor=colour, markeredgewidth=1.6)
-            put_right(ax, y, sec(timing.steady), "" if label == (limit or best) else f"{factor(ratio)}×")
+            put_right(ax, y, seconds(timing.steady), "" if label == (limit or best) else f"{factor(ratio)}×")
         put_right(ax, 0, "time", f"vs. {'limit' if limit else 'fastest'}" if len(timings) > 1 else "", head=True)
         time_scale(ax, timings.values())
         if limit:
             put_limit(ax, timings[limit])
 
-    told = "; ".join(f"{label} {sec(timings[label].steady)}{warned(timings[label])}" for label in
+    told = "; ".join(f"{label} {seconds(timings[label].steady)}{warned(timings[label])}" for label in
                      sorted(timings, key=lambda label: timings[label].steady))
     key = " · ".join(["◆ fastest, or too close to call"] * (len(shown) > 1) + [SPREAD]
                      + ["hollow: has a caveat"] * any(timings[label].caveats for label in shown))
@@ -104,7 +104,7 @@ def plot_waterfall(comparison, labels, title, limit=None):
     steps = [comparison.ratio(before, after) for before, after in itertools.pairwise(labels)]
     first, last = labels[0], labels[-1]
     cause, largest = max(zip(labels[1:], steps, strict=True), key=lambda item: abs(math.log(item[1].estimate)))
-    finding = (f"From {sec(timings[first].steady)} to {sec(timings[last].steady)}: "
+    finding = (f"From {seconds(timings[first].steady)} to {seconds(timings[last].steady)}: "
                f"{step(comparison.ratio(first, last))}. Largest step: {cause}, {step(largest)}.")
     if limit and any(caveat.kind == "nothing-to-wait-for" for caveat in timings[last].caveats):
         finding += " The last clock stopped before the work was done, so it says nothing about the limit."
@@ -128,16 +128,16 @@ def plot_waterfall(comparison, labels, title, limit=None):
             at = y + 0.06 if ratio else y
             ax.plot(timings[label].interval, [at, at], color=INK, linewidth=5, alpha=0.3, solid_capstyle="butt")
             ax.plot([now], [at], marker="o", color=INK, markersize=6.5)
-            put_right(ax, y, sec(now))
+            put_right(ax, y, seconds(now))
             old, before = at, now
         put_right(ax, 0, "time", head=True)
         time_scale(ax, timings.values())
         if limit:
             put_limit(ax, timings[limit])
 
-    told = "; ".join(f"{label} {sec(timings[label].steady)}{warned(timings[label])}, {step(ratio)}"
+    told = "; ".join(f"{label} {seconds(timings[label].steady)}{warned(timings[label])}, {step(ratio)}"
                      for label, ratio in zip(labels[1:], steps, strict=True))
-    alt = (f"{end(title)} {finding} Step by step: {first} {sec(timings[first].steady)}{warned(timings[first])}; "
+    alt = (f"{end(title)} {finding} Step by step: {first} {seconds(timings[first].steady)}{warned(timings[first])}; "
            f"{told}.")
     key = "grey: 95 % interval of the median · in brackets: 95 % interval of the factor"
     return picture(draw, title, finding, alt, height, comparison.machine, key)
@@ -181,7 +181,7 @@ def plot_sweep(sweep, title, xlabel="elements", crossover=None):
                               fontsize=9, fontweight="bold"), "crossing")
         return ends
 
-    told = "; ".join(f"{label} from {sec(rows[0][0])} to {sec(rows[-1][0])}"
+    told = "; ".join(f"{label} from {seconds(rows[0][0])} to {seconds(rows[-1][0])}"
                      + (f" (caveat: {caveats[label]})" if caveats[label] else "") for label, rows in series.items())
     key = "bands: 95 % interval of the median" + (" · grey: uncertainty of the crossing" if cross else "")
     alt = f"{end(title)} {finding} Time per call between {span}: {told}."
@@ -221,7 +221,7 @@ def plot_break_even(costs, title, baseline, calls=None):
         ax.set(xlabel="number of calls (log scale)", ylabel="building and calling in all (log scale)")
         return ends
 
-    parts = "; ".join(f"{label} {sec(b)} to build and {sec(e)} per call" for label, (b, e) in costs.items())
+    parts = "; ".join(f"{label} {seconds(b)} to build and {seconds(e)} per call" for label, (b, e) in costs.items())
     return picture(draw, title, finding, f"{end(title)} {finding} {parts}.", max(3.1, 0.24 * len(costs)))
 
 
@@ -246,7 +246,7 @@ def plot_stages(stages, title):
     longest = max(totals, key=totals.get)
     most = max(stages[longest], key=stages[longest].get)
     share = stages[longest][most] / totals[longest] if totals[longest] else 0
-    finding = f"Longest: {longest}. It takes {sec(totals[longest])}, {100 * share:.0f} % of it for {most}."
+    finding = f"Longest: {longest}. It takes {seconds(totals[longest])}, {100 * share:.0f} % of it for {most}."
     unit, scale = next((unit, scale) for unit, scale in UNITS if totals[longest] >= scale or unit == "ns")
     rows, height = stack(stages, 0.44)
 
@@ -259,7 +259,7 @@ def plot_stages(stages, title):
                 ax.barh(y, length / scale, left=left, height=0.25, color=COLOURS[i % len(COLOURS)], edgecolor="white",
                         hatch=HATCHES[i % len(HATCHES)], linewidth=0.8)
                 left += length / scale
-            put_right(ax, y, sec(totals[label]))
+            put_right(ax, y, seconds(totals[label]))
         ax.set_xlim(0, 1.02 * totals[longest] / scale or 1)
         ax.set_xlabel(f"time ({unit})")
         for i, name in enumerate(names):
@@ -268,7 +268,7 @@ def plot_stages(stages, title):
         ax.legend(loc="lower left", bbox_to_anchor=(-0.01, 1), ncols=5, frameon=False, handlelength=1.5,
                   handleheight=1, borderaxespad=0.1, columnspacing=1.6)
 
-    told = "; ".join(f"{label}: " + ", ".join(f"{name} {sec(length)}" for name, length in parts.items())
+    told = "; ".join(f"{label}: " + ", ".join(f"{name} {seconds(length)}" for name, length in parts.items())
                      for label, parts in stages.items())
     return picture(draw, title, finding, f"{end(title)} {finding} {told}.", height)
 

@@ -5,13 +5,12 @@ import functools
 import html
 import json
 import math
-import os
-import tempfile
 from collections import namedtuple
 
 import numpy as np
 
 from .caveats import Caveat
+from .files import write_whole
 
 _SCHEMA = "tutorial_helpers/1"
 
@@ -49,14 +48,25 @@ def _significant(value, digits=3):
     return f"{value:,.{max(0, places)}f}"
 
 
-def times(factor):
-    """A factor in words: "3.0 times". Two digits are what a ratio on a shared machine is good for; near 1 that is
-    three, of which the last two say by how much it differs.
+def factor(value):
+    """The digits of a factor. Two are what a ratio on a shared machine is good for; near 1 that is three, of which the
+    last two say by how much it differs.
 
-    >>> times(2.96), times(1.04)
-    ('3.0 times', '1.04 times')
+    >>> factor(0.93), factor(1.04), factor(2.96), factor(1234)
+    ('0.93', '1.04', '3.0', '1,200')
     """
-    return f"{_significant(factor, 3 if 0.995 <= factor < 1.995 else 2)} times"
+    if not math.isfinite(value) or value <= 0:
+        return "?"
+    return _significant(value, 3 if 0.995 <= value < 1.995 else 2)
+
+
+def times(value):
+    """A factor in words.
+
+    >>> times(2.96)
+    '3.0 times'
+    """
+    return f"{factor(value)} times"
 
 
 def median_interval(samples, confidence=0.95):
@@ -189,7 +199,7 @@ class Comparison:
 
     def save(self, path):
         """Write everything to a JSON file, replacing it only once complete."""
-        _write(path, {"schema": _SCHEMA, "kind": "comparison", **self._plain()})
+        write_whole(path, json.dumps({"schema": _SCHEMA, "kind": "comparison", **self._plain()}, indent=1))
 
     @classmethod
     def load(cls, path):
@@ -265,8 +275,8 @@ class Sweep:
 
     def save(self, path):
         """Write everything to a JSON file, replacing it only once complete."""
-        _write(path, {"schema": _SCHEMA, "kind": "sweep", "sizes": [
-            {"size": n, **comparison._plain()} for n, comparison in self.comparisons.items()]})
+        write_whole(path, json.dumps({"schema": _SCHEMA, "kind": "sweep", "sizes": [
+            {"size": n, **comparison._plain()} for n, comparison in self.comparisons.items()]}, indent=1))
 
     @classmethod
     def load(cls, path):
@@ -345,18 +355,6 @@ def _listed(found):
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Files
-
-
-def _write(path, data):
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".json")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file, indent=1)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _read(path, kind):

@@ -47,7 +47,7 @@ def test_what_helps_is_compared_within_each_machine(compared, plain, twice):
     twice["measurements"][0]["cases"][1]["previous_over_this"] = [0.5, 0.4, 0.6]
     gains, = compared(plain, twice)["gains"]
     row, = gains["rows"]
-    assert row["label"] == "fast" and row["value"].replace("\N{NO-BREAK SPACE}", " ") == "A 10× · B 0.5×"
+    assert row["label"] == "fast" and row["value"].replace("\N{NO-BREAK SPACE}", " ") == "A 10× · B 0.50×"
 
 
 def test_what_a_caveat_disqualifies_helps_nobody(compared, plain, twice):

@@ -6,8 +6,8 @@ table of the same numbers. Positions are percentages of the axis.
 
 import math
 
-from ..drawing import duration, factor, step
-from ..results import Ratio, seconds
+from ..drawing import duration, step
+from ..results import Ratio, factor, seconds
 from .measurements import sound, usable
 
 MACHINES = "ABCDEF"  # as many as style.css has markers for

@@ -4,8 +4,7 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
-from ..drawing import factor
-from ..results import Ratio, seconds
+from ..results import Ratio, factor, seconds
 from . import charts
 from .measurements import FormatError, read, samples, sound, usable
 

@@ -4,7 +4,7 @@ import functools
 import re
 from pathlib import Path
 
-from ..collection import write_whole
+from ..files import write_whole
 
 _FOLDER = Path(__file__).with_name("templates")
 

@@ -8,7 +8,7 @@ import json
 import math
 from pathlib import Path
 
-from ..collection import write_whole
+from ..files import write_whole
 
 FORMAT, VERSION = "tutorial_helpers/measurements", 1
 LARGEST = 64 * 2**20  # bytes; a real file has a hundredth of it

@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from .. import machine
-from ..collection import parameters_of, run_page, write_whole
+from ..collection import parameters_of, run_page
+from ..files import write_whole
 from . import store
 from .measurements import write
 from .pace import Pace, expected_cells

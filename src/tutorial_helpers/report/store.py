@@ -11,7 +11,7 @@ import re
 import nbformat
 
 from .. import __version__, machine
-from ..collection import write_whole
+from ..files import write_whole
 from .measurements import FORMAT, VERSION
 from .naming import named_measurements
 
