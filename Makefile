@@ -25,7 +25,7 @@ test: setup    ## run every test, and every notebook in little time against its 
 test-browser: setup ## every page in JupyterLab, in a real browser, by mouse and keyboard (about five minutes)
 	@TUTORIAL_HELPERS_SIZE=$${TUTORIAL_HELPERS_SIZE:-quick} $(BIN)/python -m pytest -m "full or not full" tests/clients/test_browser.py
 
-test-all: setup ## try every page on each Python, Colab's versions, Binder and with every fault (an hour, 20 GB; ROWS="colab 3.12")
+test-all: setup ## try every page on each Python, Colab's versions, Binder and with every fault (an hour and a half, 15 GB; ROWS="colab 3.12")
 	@$(BIN)/python tools/matrix.py $(if $(AFRESH),--afresh) $(ROWS)
 
 run: setup     ## run the notebooks and build a report of what held here in build/report (ONLY=02; RUN_ARGS="--size quick")
