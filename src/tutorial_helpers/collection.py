@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,8 +77,9 @@ def pages(folder="notebooks", only=()):
 class PeakMemory:
     """The most memory that this process's children (a kernel and what it starts) held at once, in bytes.
 
-    Resident memory of every process, added up, so that pages which two of them share count twice. When the system
-    runs out of memory, the largest child is ended, and `ran_out` says so.
+    Resident memory of every process, added up, so that pages which two of them share count twice. Only a process that
+    has just been forked is left out: until it starts its own program it shows its parent's memory as its own. When
+    the system runs out of memory, the largest child is ended, and `ran_out` says so.
     """
 
     def __init__(self, interval=0.05, tick=None):
@@ -90,12 +91,13 @@ class PeakMemory:
     def _watch(self):
         me, rounds = psutil.Process(), 0
         while not self._done.wait(self._interval):
-            held = {}
+            held, mapped = {}, {}
             for child in me.children(recursive=True):
-                try:
-                    held[child] = child.memory_info().rss
-                except psutil.Error:  # it ended in the meantime
-                    continue
+                with suppress(psutil.Error):  # it may have ended in the meantime
+                    memory, parent = child.memory_info(), child.ppid()
+                    mapped[child.pid] = memory.vms
+                    if mapped.get(parent) != memory.vms:
+                        held[child] = memory.rss
             self.peak, rounds = max(self.peak, sum(held.values())), rounds + 1
             if held and memory_free() < LAST_MEMORY:
                 self.ran_out = True

@@ -1,5 +1,6 @@
 """python -m tutorial_helpers: list, and run with its failures, parameters and memory."""
 
+import os
 import subprocess
 import sys
 
@@ -90,6 +91,20 @@ def test_memory_counts_the_kernel_and_its_children(tmp_path):
     assert result.error is None
     assert 300e6 < result.memory < 1e9
     assert result.seconds > 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_process_just_forked_does_not_count_twice():
+    hold = "import os, time; x = b'1' * 300_000_000; os.fork() or time.sleep(1) or os._exit(0); time.sleep(1)"
+    code = f"""if True:
+        import subprocess, sys
+        from tutorial_helpers import collection
+        with collection.PeakMemory() as memory:
+            subprocess.run([sys.executable, "-c", {hold!r}], check=True)
+        print(memory.peak)
+    """
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 300e6 < int(run.stdout) < 500e6
 
 
 def test_what_takes_the_last_memory_is_ended():
