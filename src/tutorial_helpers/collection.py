@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 import os
 import re
 import tempfile
@@ -157,6 +158,10 @@ def run_page(page, out, parameters=None, timeout=600, progress=None, record=None
                 str(page.path.resolve()), str(executed), parameters or {}, cwd=folder, kernel_name="python3",
                 execution_timeout=timeout, extra_arguments=QUIET_KERNEL, progress_bar=False,
                 engine_name=_engine(), progress=progress, kernel_manager_class=_kernel_manager(said, scratch))
+        except KeyboardInterrupt:
+            # The kernel was interrupted too; that nobody waits for its cell any more is no news to the user.
+            logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+            raise
         except papermill.PapermillExecutionError as raised:
             error = f"code cell {raised.exec_count} raised {raised.ename}: {first_line(raised.evalue)}"
         except Exception as raised:  # the kernel died or never started, a cell took too long: the other pages still run

@@ -42,7 +42,7 @@ from .drawing import (
     warned,
     whole,
 )
-from .results import factor, seconds
+from .results import factor, seconds, times
 
 __all__ = ["Figure", "explore", "plot_break_even", "plot_comparison", "plot_lines", "plot_stages", "plot_sweep",
            "plot_waterfall"]
@@ -63,7 +63,7 @@ def plot_comparison(comparison, title, limit=None, labels=None, notes=None):
     finding = (comparison.verdict(worst, best) if worst != best
                else f"{best} takes {seconds(timings[best].steady)} a call.")
     if limit:
-        finding += f" {best} takes {factor(comparison.ratio(best, limit).estimate)} times as long as the limit."
+        finding += f" {best} takes {times(comparison.ratio(best, limit).estimate)} as long as the limit."
     finding += mind(timings[label] for label in dict.fromkeys([best, worst]))
     rows, height = stack(shown, 0.4, timings, notes)
 
@@ -109,7 +109,7 @@ def plot_waterfall(comparison, labels, title, limit=None):
     if limit and any(caveat.kind == "nothing-to-wait-for" for caveat in timings[last].caveats):
         finding += " The last clock stopped before the work was done, so it says nothing about the limit."
     elif limit:
-        finding += f" What is left is {factor(comparison.ratio(last, limit).estimate)} times the limit."
+        finding += f" What is left is {times(comparison.ratio(last, limit).estimate)} the limit."
     rows, height = stack(labels, 0.5, timings)
 
     def draw(ax):

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
-from ..results import Ratio, factor, seconds
+from ..results import Ratio, factor, seconds, times
 from . import charts
 from .measurements import FormatError, read, samples, sound, usable
 
@@ -70,7 +70,7 @@ def headline(rows):
     for i in range(len(rows[0]["ratios"])):
         values = [entry["ratios"][i].estimate for entry in rows if entry["ratios"][i]]
         name = charts.MACHINES[i + 1]
-        told.append(f"{name} takes {factor(median(values))} times as long as A (the median of {len(values)})."
+        told.append(f"{name} takes {times(median(values))} as long as A (the median of {len(values)})."
                     if values else f"Nothing of {name} can be compared.")
     return " ".join(told)
 

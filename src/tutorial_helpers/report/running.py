@@ -3,7 +3,6 @@
 import contextlib
 import datetime
 import json
-import logging
 import os
 import tempfile
 from dataclasses import dataclass, field
@@ -50,8 +49,6 @@ def make_report(order):
         run_all(order, waiting, wanted, run_id)
     except KeyboardInterrupt:
         interrupted = True
-        # The kernel was interrupted too; that nobody waits for its cell any more is no news to the user.
-        logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     return finish(order, wanted, problems, run_id if interrupted else None)
 
 
